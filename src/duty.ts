@@ -1,5 +1,7 @@
+import { withTimeout } from './with-timeout.ts';
+
 /**
- * Work that repeats. `run` makes one round, and returns the wait until the next one in ms, or nothing for `everyMs`. With 0 the
+ * Work that repeats. `run` makes one round, and returns the wait until the next one, or nothing for `everyMs`. With 0 the
  * next round begins at once. The signal aborts when the duty is closed. `onError` is called after a failed round, except where
  * the duty is closed, and returns a wait likewise, which nothing that was requested during the round shortens.
  */
@@ -8,12 +10,14 @@ export type DutyRules = {
   everyMs: number;
   /** Counts `everyMs` from the begin of a round instead of from its end, for what would expire otherwise. */
   isSteady?: boolean;
+  /** A longer round is no longer waited for: a command to a frozen node of a Redis Cluster may never end. */
+  mostMs?: number;
   run: (signal: AbortSignal) => Promise<Wait>;
   onError: (error: unknown) => Wait;
 };
 
 // biome-ignore lint/suspicious/noConfusingVoidType: most rounds return nothing
-type Wait = number | void;
+type Wait = { waitMs: number } | void;
 
 /**
  * The only way to repeat work in the background. One round at a time:
@@ -40,6 +44,7 @@ export class Duty {
 
   /** Waits for the first round, as short as `soon` requested before. */
   start(waitMs = this.#rules.everyMs): void {
+    if (this.#isStarted) return;
     this.#isStarted = true;
     this.#wait(Math.min(waitMs, this.#dueMs - performance.now()));
   }
@@ -81,7 +86,8 @@ export class Duty {
       .then(() => this.#rounds())
       .then((waitMs) => {
         this.#round = null;
-        this.#wait(waitMs);
+        // It may have been requested since the round ended.
+        this.#wait(Math.min(waitMs, this.#dueMs - performance.now()));
       });
   }
 
@@ -97,14 +103,17 @@ export class Duty {
 
   /** Returns the wait until the next round. */
   async #runOnce(): Promise<number> {
-    const { everyMs, isSteady = false, run, onError } = this.#rules;
+    const { everyMs, isSteady = false, mostMs, run, onError } = this.#rules;
     const begunMs = performance.now();
     try {
-      const waitMs = (await run(this.#closed.signal)) ?? everyMs;
+      const round = run(this.#closed.signal);
+      const wait = await (mostMs === undefined ? round : withTimeout(round, mostMs));
       const nowMs = performance.now();
-      return Math.max(0, Math.min(waitMs - (isSteady ? nowMs - begunMs : 0), this.#dueMs - nowMs));
+      const waitMs = (wait?.waitMs ?? everyMs) - (isSteady ? nowMs - begunMs : 0);
+      return Math.max(0, Math.min(waitMs, this.#dueMs - nowMs));
     } catch (error) {
-      return (this.isClosed ? undefined : onError(error)) ?? everyMs;
+      this.#dueMs = Number.POSITIVE_INFINITY;
+      return (this.isClosed ? undefined : onError(error))?.waitMs ?? everyMs;
     }
   }
 }

@@ -65,8 +65,8 @@ export class Books {
     this.#feed = new Feed(new BookStore(database), sources, { zone, closeAfterMs, retentionMs, checked });
     this.#feeding = new Duty({
       everyMs: IDLE_MS,
-      run: () => this.#round(),
-      onError: (error) => this.#fail(error),
+      run: async () => ({ waitMs: await this.#round() }),
+      onError: (error) => ({ waitMs: this.#fail(error) }),
     });
   }
 

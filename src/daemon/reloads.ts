@@ -90,9 +90,12 @@ export class ConfigReloads {
       everyMs: LOOK_EVERY_MS,
       run: async () => {
         await this.check();
-        return Math.max(LOOK_EVERY_MS, deps.source.size * LOOK_PER_FILE_MS);
+        return this.#wait();
       },
-      onError: (error) => deps.log.error({ reason: reasonOf(error) }, 'config.reload_failed'),
+      onError: (error) => {
+        deps.log.error({ reason: reasonOf(error) }, 'config.reload_failed');
+        return this.#wait();
+      },
     });
   }
 
@@ -104,7 +107,11 @@ export class ConfigReloads {
   /** Starts checking the files. `removal`: the large removal of the start, if any. */
   start(removal: ConfigRemoval | null): void {
     if (removal !== null && this.#state.state === 'running') void this.#move({ ...this.#state, removal });
-    this.#checking.start();
+    this.#checking.start(this.#wait().waitMs);
+  }
+
+  #wait(): { waitMs: number } {
+    return { waitMs: Math.max(LOOK_EVERY_MS, this.#deps.source.size * LOOK_PER_FILE_MS) };
   }
 
   /** Checks once, and reads the files if they changed, a refused one is due again or a held one was confirmed. */

@@ -42,6 +42,7 @@ const STALE_MS = 3_600_000;
 const LEAST_MS = 300_000;
 
 const LOOK_EVERY_MS = 10_000;
+const MISSED_RETRY_MS = 1_000;
 
 /** Wait after a failed read, twice as long each time in a row, up to the longest. */
 const RETRY_MS = 60_000;
@@ -67,6 +68,8 @@ export class Discovery {
   /** Age at which the lists are stale, ms; it is lower at start and once a name was missed. */
   #mostAgeMs = LEAST_MS;
   #failures = 0;
+  /** A name was missed since the last poll began. */
+  #isMissed = false;
   readonly #missed = new Set<string>();
   readonly #reported = new Set<string>();
 
@@ -77,7 +80,10 @@ export class Discovery {
     this.#polling = new Duty({
       everyMs: LOOK_EVERY_MS,
       run: (signal) => this.#poll(signal),
-      onError: (error) => deps.log.warn({ error }, 'directory.error'),
+      onError: (error) => {
+        deps.log.warn({ error }, 'directory.error');
+        return { waitMs: this.#isMissed ? MISSED_RETRY_MS : LOOK_EVERY_MS };
+      },
     });
   }
 
@@ -114,11 +120,13 @@ export class Discovery {
     if (this.#missed.has(name) || this.#missed.size >= MOST_MISSED || this.#polling.isClosed) return null;
     this.#missed.add(name);
     this.#mostAgeMs = LEAST_MS;
+    this.#isMissed = true;
     this.#polling.soon();
     return null;
   }
 
   async #poll(signal: AbortSignal): Promise<void> {
+    this.#isMissed = false;
     const { redis, store } = this.#deps;
     const stamps = await store.stamps();
     if (!isSame(stamps, this.#stored)) {

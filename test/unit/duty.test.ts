@@ -9,7 +9,7 @@ function dutyOf(rules: Partial<DutyRules>): Duty {
     rounds += 1;
     return rules.run?.(signal);
   };
-  return new Duty({ everyMs: 1_000, onError: (error) => errors.push(error), ...rules, run });
+  return new Duty({ everyMs: 1_000, onError: (error) => void errors.push(error), ...rules, run });
 }
 
 beforeEach(() => {
@@ -30,7 +30,7 @@ const roundsIn = async (ms: number): Promise<number> => {
 describe('a duty', () => {
   test('waits after each round as long as the round returns, or its usual time', async () => {
     let waitMs: number | undefined = 200;
-    const duty = dutyOf({ run: async () => waitMs });
+    const duty = dutyOf({ run: async () => (waitMs === undefined ? undefined : { waitMs }) });
     duty.start(50);
     expect(await roundsIn(49)).toBe(0);
     expect(await roundsIn(1)).toBe(1);
@@ -43,7 +43,7 @@ describe('a duty', () => {
   });
 
   test('begins the next round at once after a wait of 0, without a timer', async () => {
-    const duty = dutyOf({ run: async () => (rounds < 5 ? 0 : undefined) });
+    const duty = dutyOf({ run: async () => (rounds < 5 ? { waitMs: 0 } : undefined) });
     duty.start(0);
     expect(await roundsIn(0)).toBe(5);
     expect(vi.getTimerCount()).toBe(1);
@@ -107,11 +107,37 @@ describe('a duty', () => {
     await Promise.all([duty.close(), roundsIn(10)]);
   });
 
+  test.each([
+    0, 1, 2, 3, 4, 5, 6, 8, 12,
+  ])('loses no request that comes %i microtasks after the end of a round', async (count) => {
+    const duty = dutyOf({
+      run: async () => {
+        if (rounds > 1) return;
+        void (async () => {
+          for (let turn = 0; turn < count; turn += 1) await null;
+          duty.soon();
+        })();
+      },
+    });
+    duty.start(0);
+    expect(await roundsIn(100)).toBe(2);
+    await duty.close();
+  });
+
+  test('goes on without a round that does not end, and closes', async () => {
+    const duty = dutyOf({ mostMs: 500, run: () => new Promise(() => undefined) });
+    duty.start(0);
+    expect(await roundsIn(1_499)).toBe(1);
+    expect(await roundsIn(1)).toBe(2);
+    await Promise.all([duty.close(), roundsIn(500)]);
+    expect(errors).toEqual([]);
+  });
+
   test('reports a failed round, and waits before the next whatever is requested', async () => {
     const duty = dutyOf({
       onError: (error) => {
         errors.push(error);
-        return 400;
+        return { waitMs: 400 };
       },
       run: async () => {
         if (rounds > 1) return;

@@ -20,6 +20,9 @@ const RENEW_MS = 3_000;
 
 const TRIM_MS = 60_000;
 
+/** Longest renewal and trim. */
+const MOST_MS = 5_000;
+
 /** Works on due checks. Any number of processes may run it. */
 export class Checks {
   readonly #deps: CheckContext;
@@ -31,22 +34,25 @@ export class Checks {
 
   constructor(deps: CheckContext) {
     this.#deps = deps;
-    const onError = (error: unknown): number => {
-      deps.log.error({ error }, 'checks.error');
-      return ERROR_RETRY_MS;
-    };
-    this.#claiming = new Duty({ everyMs: QUIET_MS, run: () => this.#claim(), onError });
+    const onError = (error: unknown): void => deps.log.error({ error }, 'checks.error');
+    this.#claiming = new Duty({
+      everyMs: QUIET_MS,
+      run: async () => ({ waitMs: await this.#claim() }),
+      onError,
+    });
     // A later write detects a claim that could not be renewed.
     const ignore = (): void => undefined;
     this.#renewing = new Duty({
       everyMs: RENEW_MS,
       isSteady: true,
+      mostMs: MOST_MS,
       run: () => this.#renew(),
       onError: ignore,
     });
     this.#trimming = new Duty({
       everyMs: TRIM_MS,
-      run: () => deps.stores.checks.trim(),
+      mostMs: MOST_MS,
+      run: async () => void (await deps.stores.checks.trim()),
       onError,
     });
   }

@@ -49,7 +49,7 @@ export class CheckFeed {
     this.#deps = deps;
     this.#following = new Duty({
       everyMs: QUIET_MS,
-      run: async () => STEP_WAIT_MS[await this.step()],
+      run: async () => ({ waitMs: STEP_WAIT_MS[await this.step()] }),
       onError: (error) => deps.log.error({ error }, 'checks.feed_error'),
     });
   }

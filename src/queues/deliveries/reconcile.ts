@@ -124,6 +124,9 @@ const EVERY_MS = 5_000;
 
 const LOOK_AGAIN_MS = 250;
 
+/** A timer may end a little too early. */
+const EARLY_MS = 2;
+
 /** Wait of a Redis that went back for a process with the newest config; then the relay's lease holder writes its own. */
 const NEWEST_FIRST_MS = 10_000;
 
@@ -136,6 +139,8 @@ export class Reconcile {
   readonly #deps: ReconcileContext;
   readonly #rounds: Duty;
   #checkDueMs = 0;
+  /** The config is to be compared before the check is due, or after one that failed before it. */
+  #isCompareDue = false;
   #strangeConfig = false;
   #tracked = 0;
   #lastRoundMs: number | null = null;
@@ -145,7 +150,10 @@ export class Reconcile {
     this.#rounds = new Duty({
       everyMs: EVERY_MS,
       run: () => this.#round(),
-      onError: (error) => deps.log.error({ error }, 'reconcile.error'),
+      onError: (error) => {
+        deps.log.error({ error }, 'reconcile.error');
+        return this.#wait();
+      },
     });
   }
 
@@ -153,17 +161,24 @@ export class Reconcile {
     const { epoch, upkeep } = this.#deps;
     // Nothing is committed until Redis is synchronised.
     epoch.onCheckDue(() => {
-      if (!upkeep.isReplaced()) this.#rounds.soon(LOOK_AGAIN_MS);
+      if (upkeep.isReplaced()) return;
+      this.#isCompareDue = true;
+      this.#rounds.soon(LOOK_AGAIN_MS);
     });
     await this.check();
     this.#rounds.start();
   }
 
   /** Runs the check where it is due; before that, only compares the config. Returns the wait until the check is due. */
-  async #round(): Promise<number> {
-    if (performance.now() >= this.#checkDueMs) await this.check();
+  async #round(): Promise<{ waitMs: number }> {
+    if (performance.now() >= this.#checkDueMs - EARLY_MS) await this.check();
     else await this.#compareConfig();
-    return Math.max(0, this.#checkDueMs - performance.now());
+    return this.#wait();
+  }
+
+  #wait(): { waitMs: number } {
+    const leftMs = Math.max(0, this.#checkDueMs - performance.now());
+    return { waitMs: this.#isCompareDue ? Math.min(leftMs, LOOK_AGAIN_MS) : leftMs };
   }
 
   /** End of the last check without error (own clock, ms); null before the first. */
@@ -237,6 +252,7 @@ export class Reconcile {
   }
 
   async #compareConfig(): Promise<void> {
+    this.#isCompareDue = false;
     const { epoch, stores, upkeep, log } = this.#deps;
     const { digest: newest, behind } = await epoch.check();
     if (upkeep.isReplaced()) return;

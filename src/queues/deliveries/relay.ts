@@ -54,10 +54,10 @@ export class Relay {
     this.#blocking = blocking;
     this.#relaying = new Duty({
       everyMs: QUIET_MS,
-      run: () => this.#run(),
+      run: async () => ({ waitMs: await this.#run() }),
       onError: (error) => {
         deps.log.error({ error }, 'relay.error');
-        return ERROR_RETRY_MS;
+        return { waitMs: ERROR_RETRY_MS };
       },
     });
     this.#renewing = new Duty({

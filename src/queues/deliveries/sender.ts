@@ -53,7 +53,7 @@ export class Sender {
       onError: (error) => {
         onError(error);
         this.#lastWake = null;
-        return ERROR_RETRY_MS;
+        return { waitMs: ERROR_RETRY_MS };
       },
     });
   }

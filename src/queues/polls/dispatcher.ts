@@ -5,7 +5,6 @@ import { Duty } from '../../duty.ts';
 import type { Signals } from '../../signals.ts';
 import type { ClaimedPoll, PlanStore } from '../../store/plan.ts';
 import { parseMember } from '../../store/plan-members.ts';
-import { withTimeout } from '../../with-timeout.ts';
 import type { PollQueues } from './poll-queues.ts';
 
 /** Share of the last `ofMs` in which an event loop was busy, 0 to 1. */
@@ -91,7 +90,7 @@ const FAILING_AFTER_MS = 8_000;
 const RENEW_EVERY_MS = 2_000;
 const REPAIR_EVERY_MS = 1_000;
 
-/** A longer renewal or check is no longer waited for: a command to a frozen node of a cluster may never end. */
+/** Longest renewal and check. */
 const MOST_MS = 5_000;
 
 /** Interval of renewing claims on their way to a worker; see CLAIM_LEASE of the plan. */
@@ -118,23 +117,23 @@ export class Dispatcher {
     this.#deps = deps;
     this.#options = options;
     this.#limit = new LoadLimit(options.capacity);
-    const { endpointGroup } = options;
     this.#claiming = new Duty({
       everyMs: QUIET_MS,
-      run: () => this.#claim(),
-      onError: (error) => this.#fail(error),
+      run: async () => ({ waitMs: await this.#claim() }),
+      onError: (error) => ({ waitMs: this.#fail(error) }),
     });
     this.#renewing = new Duty({
       everyMs: RENEW_EVERY_MS,
       isSteady: true,
+      mostMs: MOST_MS,
       run: () => this.#renew(),
-      onError: (error) => deps.log.warn({ endpointGroup, error }, 'lease.error'),
+      onError: (error) => this.#warn(error, 'lease.error'),
     });
     this.#repairing = new Duty({
       everyMs: REPAIR_EVERY_MS,
-      isSteady: true,
+      mostMs: MOST_MS,
       run: () => this.#repair(),
-      onError: (error) => deps.log.warn({ endpointGroup, error }, 'repair.error'),
+      onError: (error) => this.#warn(error, 'repair.error'),
     });
   }
 
@@ -249,17 +248,22 @@ export class Dispatcher {
   async #renew(): Promise<void> {
     const { endpointGroup, process } = this.#options;
     const polls = [...this.#held].map(([member, token]) => ({ member, token }));
-    await withTimeout(this.#deps.plan.renew(endpointGroup, { process, polls }), MOST_MS);
+    await this.#deps.plan.renew(endpointGroup, { process, polls });
   }
 
   /** Checks a part of the plan. It repairs something only if keys were lost or written by another program. */
   async #repair(): Promise<void> {
     const { endpointGroup } = this.#options;
-    for (const member of (await withTimeout(this.#deps.plan.repair(endpointGroup), MOST_MS)) ?? []) {
+    for (const member of await this.#deps.plan.repair(endpointGroup)) {
       const { subject } = parseMember(member);
       this.#deps.signals.emit('repair.done', { what: 'poll-missing', subject });
       this.#deps.log.warn({ what: 'poll-missing', subject }, 'repair.done');
     }
+  }
+
+  #warn(error: unknown, line: 'lease.error' | 'repair.error'): void {
+    if (this.#claiming.isClosed) return;
+    this.#deps.log.warn({ endpointGroup: this.#options.endpointGroup, error }, line);
   }
 
   /** Claims nothing more. Held leases are renewed until `close`. */

@@ -155,7 +155,7 @@ export class Learning {
   }
 
   #report(error: unknown): void {
-    this.#deps.log.error({ error }, 'learning.error');
+    if (!this.#sharing.isClosed) this.#deps.log.error({ error }, 'learning.error');
   }
 
   /** Writes the batches. A batch whose write fails is lost: it is an estimate, and more follow. */
