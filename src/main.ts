@@ -5,10 +5,10 @@ import { EXIT, reportFailure } from './exit.ts';
 import { VERSION } from './version.ts';
 
 /**
- * Limits the heap to little more than its live objects. On a machine with much memory V8 lets garbage grow to several times
- * that: a daemon that needs 70 MB held 280. The old space is collected once it has grown by `GROWING_PERCENT`. The young
- * space is small during the start, which leaves much garbage once. Later it grows with the load, up to a limit: a small one
- * costs a third of the processor's time under load. All are flags of V8 that take effect when they are set.
+ * Limits the heap to little more than its live objects. On a machine with much memory V8 collects garbage late: a daemon with
+ * 70 MB of live objects used 280 MB. V8 collects the old space after it has grown by `GROWING_PERCENT`. The young space is small
+ * during the start, which makes much garbage. Later it grows with the load, up to `MOST_YOUNG_BYTES`: under load, a small young
+ * space costs a third of the CPU time. These flags of V8 take effect when they are set.
  */
 export function limitHeap(): void {
   setFlagsFromString(`--heap-growing-percent=${GROWING_PERCENT}`);
@@ -19,9 +19,9 @@ export function limitHeap(): void {
 const GROWING_PERCENT = 25;
 const STARTED_MS = 5_000;
 
-/** Both halves of the young space together; it doubles from one size to the next. */
+/** Both halves of the young space together. Each growth doubles it. */
 const MOST_YOUNG_BYTES = 32 * 2 ** 20;
-const LOOK_EVERY_MS = 250;
+const CHECK_EVERY_MS = 250;
 
 function letYoungGrow(): void {
   setYoungGrowth(2);
@@ -30,7 +30,7 @@ function letYoungGrow(): void {
     if ((young?.space_size ?? 0) < MOST_YOUNG_BYTES) return;
     setYoungGrowth(1);
     clearInterval(timer);
-  }, LOOK_EVERY_MS);
+  }, CHECK_EVERY_MS);
   timer.unref();
 }
 
@@ -49,15 +49,15 @@ const program = new Command('intentwatch')
     `\nExit codes: ${EXIT.done} done, ${EXIT.badConfig} bad config, ${EXIT.tryAgain} try again, ${EXIT.interrupted} interrupted twice, ${EXIT.failed} anything else.`,
   );
 
-// The reader of the output may have ended: `| head`.
+// A program that reads the output may end first, as `head` does.
 process.stdout.on('error', (error: Error) => {
   process.exit('code' in error && error.code === 'EPIPE' ? EXIT.done : EXIT.failed);
 });
 try {
   const [, , name = ''] = process.argv;
   const called = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  // It costs a short command a tenth of its time.
-  if (called?.staysResident) limitHeap();
+  // Only for long runs: a short command would take a tenth longer.
+  if (called?.isLongRunning) limitHeap();
   const loaded = called === undefined ? await loadCommands() : [await called.load()];
   for (const command of loaded) program.addCommand(command);
   await program.parseAsync();

@@ -2,16 +2,16 @@ import { closeSync, existsSync, openSync } from 'node:fs';
 import { mkdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-/** Marker file in each folder that was made here: only such folders are changed later. */
+/** Marker file in each folder that this program made. Later starts restrict the permissions of marked folders only. */
 export const FOLDER_MARKER = '.intentwatch-folder';
 
 const MARKER_TEXT =
   'Intentwatch made this folder. At each start it takes the rights of others on the folder and on its own files away.\n';
 
-/** Makes and marks missing folders for this user alone. Node's `recursive` never ends where a folder accepts none (`/proc`). */
+/** Makes missing folders for this user alone, with a marker. `mkdir` with `recursive` hangs in a folder such as `/proc`. */
 export async function makeFolder(folder: string): Promise<void> {
   const parent = dirname(folder);
-  // From the top: of two processes that make the same folders at once, each finds the folders above its own.
+  // Parents come first: another process may make the same folders at the same time.
   if (!existsSync(parent)) await makeFolder(parent);
   try {
     await mkdir(folder, { mode: 0o700 });

@@ -88,8 +88,8 @@ export type SignalMap = {
   'config.moved': [{ state: (typeof FILE_STATES)[number]; atMs: number; removal: RemovedCounts | null }];
   /** The clocks were compared; `isHeld`: reminders and book closings wait for them. */
   'clocks.compared': [{ isHeld: boolean }];
-  'epoch.looked': [{ epoch: number }];
-  'check.ended': [{ chainId: string; state: string; corridor: string; lagSeconds: number | null }];
+  'epoch.checked': [{ epoch: number }];
+  'check.ended': [{ chainId: string; state: string; route: string; lagSeconds: number | null }];
   'check.failed': [{ chainId: string }];
   /** Entries of the log were removed before the feed of checks read them. */
   'checks.missed': [{ reason: string }];

@@ -4,7 +4,7 @@ import { type RouteDefinition, readRoute } from '../domain/quotes/route.ts';
 import type { RouteService } from '../domain/subjects/subject.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
 import { extendDirectory } from '../domain/transfers/chains.ts';
-import { contradictions, quoteSigners, takeChains, takeTokens } from '../domain/transfers/discovered.ts';
+import { contradictions, mergeTokens, parseChains, quoteSigners } from '../domain/transfers/discovered.ts';
 import { pollPartnerRoute } from '../pollers/partner-route.ts';
 import { pollRoute } from '../pollers/route.ts';
 import { UpstreamClient } from '../upstream/client/client.ts';
@@ -50,7 +50,7 @@ function discoveryCheck(config: Config): LiveCheck {
       withClient(config, async (client) => {
         const chains = (await client.chains({ signal })).value;
         const tokens = (await client.tokens({ signal })).value;
-        const [listed, known] = [takeChains(chains.entries), takeTokens([], tokens.entries)];
+        const [listed, known] = [parseChains(chains.entries), mergeTokens([], tokens.entries)];
         const skipped = listed.skipped + known.skipped + chains.unreadable.length + tokens.unreadable.length;
         const found = { chains: listed.entries, tokens: known.entries };
         const contradicted = contradictions(extendDirectory(config), found).length;

@@ -21,7 +21,7 @@ import {
 } from './check-live.ts';
 import { upstreamChecks } from './check-upstream.ts';
 
-/** `check`: checks a config, and with `--live` that all its addresses can be reached. */
+/** `check`: checks a config file; with `--live` also connects to each server that it names. */
 export function checkCommand(): Command {
   return new Command('check')
     .description(
@@ -46,9 +46,9 @@ async function check(options: { config: string; live?: true }): Promise<void> {
     ...booksChecks(config),
     ...postgresChecks(config),
   ];
-  const found = await Promise.all(checks.map(runCheck));
-  // An answer, or even a path of the config, may hold characters that move a terminal's cursor.
-  const findings = found.map((finding) => ({
+  const results = await Promise.all(checks.map(runCheck));
+  // An answer, or a path in the config, may hold control characters for the terminal.
+  const findings = results.map((finding) => ({
     ...finding,
     name: printableLine(finding.name),
     detail: printableLine(finding.detail),
@@ -61,15 +61,15 @@ async function check(options: { config: string; live?: true }): Promise<void> {
 }
 
 function describe(config: Config): string {
-  const named = config.subscriptions.reduce((sum, subscription) => sum + subjectsOf(subscription).length, 0);
+  const total = config.subscriptions.reduce((sum, subscription) => sum + subjectsOf(subscription).length, 0);
   return [
     count(config.receivers.length, 'receiver'),
     count(config.subscriptions.length, 'subscription'),
-    count(named, 'subject'),
+    count(total, 'subject'),
   ].join(', ');
 }
 
-/** `test`: sends an event to a receiver as the daemon does, and shows the answer. */
+/** `test`: sends a test event to a receiver as the daemon would, and shows the answer. */
 export function testCommand(): Command {
   return new Command('test')
     .description('Send an intentwatch.test event to a receiver, signed, once, and show the answer.')
@@ -81,8 +81,9 @@ export function testCommand(): Command {
 async function sendTest(name: string, options: { config: string }): Promise<void> {
   const config = await loadConfig(resolve(options.config), process.env);
   const { receivers, smtp } = config;
-  const notifying = { smtp, version: VERSION, eventUrl: null, directory: extendDirectory(config) };
-  const tested = await testReceiver(name, { receivers, options: notifying });
+  // `directory`: names of chains and tokens, for messages.
+  const notifierOptions = { smtp, version: VERSION, eventUrl: null, directory: extendDirectory(config) };
+  const tested = await testReceiver(name, { receivers, options: notifierOptions });
   const { outcome, reason, answer, durationMs, event } = tested;
   const lines = [`${name}: ${outcome} after ${durationMs} ms: ${reason}`, `event:  ${event}, ${TEST_TYPE}`];
   if (answer !== '') lines.push(`answer: ${answer}`);

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { loadConfig } from '../config/file/load.ts';
 import { parseRedisUrl } from '../config/sections/redis.ts';
 import { assembleOperations } from '../daemon/stores.ts';
-import { COMMON, extendDirectory } from '../domain/transfers/chains.ts';
+import { COMMON_NAMES, extendDirectory } from '../domain/transfers/chains.ts';
 import { discoveredDirectory } from '../domain/transfers/discovered.ts';
 import { TryAgainError } from '../exit.ts';
 import type { OperationContext } from '../operations/operation.ts';
@@ -41,7 +41,7 @@ export async function withDeliveries<T>(
     await new SchemaVersion(redis, keys).check();
     const directory = extendDirectory(
       config,
-      discoveredDirectory(COMMON, await new DirectoryStore(redis, keys).read()),
+      discoveredDirectory(COMMON_NAMES, await new DirectoryStore(redis, keys).read()),
     );
     // Nothing is committed here; only a daemon checks the epoch of Redis.
     const epoch = new Epoch({

@@ -4,7 +4,7 @@ import { daemonAddress } from '../client/address.ts';
 import { ApiClient, ProblemReply } from '../client/api-client.ts';
 import type { Config } from '../config/config.ts';
 import type { JsonObject } from '../domain/json.ts';
-import type { Funding, LogClaim } from '../domain/proof/claim.ts';
+import type { Funding, LogOwner } from '../domain/proof/log-owner.ts';
 import { PAYMENTS, PROOF, READING, type TxState } from '../domain/proof/proof.ts';
 import type { Statement } from '../domain/proof/statement.ts';
 import {
@@ -167,18 +167,18 @@ export const VERIFIED_PAYMENTS = z.object({
 });
 
 /** The daemon's knowledge beside a statement: logs that proved other transfers, and the funding of its own. */
-type ClaimContext = { claimOn(index: number): LogClaim | null; funding: Funding; rememberedMs: number };
+type OwnerContext = { ownerOf(index: number): LogOwner | null; funding: Funding; rememberedMs: number };
 
-const NOTHING_BESIDE: ClaimContext = { claimOn: () => null, funding: null, rememberedMs: 0 };
+const NOTHING_BESIDE: OwnerContext = { ownerOf: () => null, funding: null, rememberedMs: 0 };
 
 /** Reads the use of the statements' logs from the config's Redis, in order. Without an answer, nothing is known. */
 export async function readBeside(
   statements: readonly Statement[],
   file: string,
-): Promise<{ otherTransfers: z.infer<typeof OTHER_TRANSFERS>; beside: (index: number) => ClaimContext }> {
+): Promise<{ otherTransfers: z.infer<typeof OTHER_TRANSFERS>; beside: (index: number) => OwnerContext }> {
   try {
     const known = await withDeliveries(file, (deps) =>
-      Promise.all(statements.map((statement) => claimContext(statement, deps))),
+      Promise.all(statements.map((statement) => ownerContext(statement, deps))),
     );
     return { otherTransfers: { looked: true }, beside: (index) => known[index] ?? NOTHING_BESIDE };
   } catch (error) {
@@ -187,13 +187,13 @@ export async function readBeside(
   }
 }
 
-async function claimContext(statement: Statement, { stores }: OperationContext): Promise<ClaimContext> {
+async function ownerContext(statement: Statement, { stores }: OperationContext): Promise<OwnerContext> {
   const [known = UNSEEN_SUBJECT] = await stores.subjects.peek([statement.subject]);
-  const [claims, funding]: [Map<number, LogClaim>, Funding] = await Promise.all([
-    stores.checks.claimsOn(statement),
+  const [owners, funding]: [Map<number, LogOwner>, Funding] = await Promise.all([
+    stores.checks.ownersOfLogs(statement),
     fundingOf(statement, known, stores.checks),
   ]);
-  return { claimOn: (index) => claims.get(index) ?? null, funding, rememberedMs: stores.checks.retentionMs };
+  return { ownerOf: (index) => owners.get(index) ?? null, funding, rememberedMs: stores.checks.retentionMs };
 }
 
 /** A payment and its verdict; `readings` is null where the config has no endpoints of its chain. */
@@ -211,7 +211,7 @@ export async function checkPayment(
     readers: ReadonlyMap<string, ChainReader>;
     config: Config;
     statedAtMs: number | null;
-    beside: ClaimContext;
+    beside: OwnerContext;
   },
 ): Promise<CheckedPayment> {
   const { chainId, txHash, token } = statement;

@@ -119,7 +119,7 @@ export async function openAddedReceivers(daemon: {
   config: () => Config;
   apply: () => Promise<void>;
   log: Logger;
-}): Promise<{ added: AddedReceivers; adding: AddedReceiverDeps }> {
+}): Promise<{ added: AddedReceivers; apiReceivers: AddedReceiverDeps }> {
   const { store, config, apply, log } = daemon;
   const { secretsKey } = config().server;
   const encryption = secretsKey === null ? null : await Encryption.create(secretsKey);
@@ -128,5 +128,5 @@ export async function openAddedReceivers(daemon: {
     if (config().receivers.some((one) => one.name === name)) return { origin: 'file', leftOut: null };
     return { origin: added.has(name) ? 'api' : null, leftOut: added.reasonLeftOut(name) };
   };
-  return { added, adding: { store, encryption, rules: () => rulesOf(config()), apply, originOf } };
+  return { added, apiReceivers: { store, encryption, rules: () => rulesOf(config()), apply, originOf } };
 }

@@ -10,7 +10,7 @@ import type { Directory } from '../domain/transfers/chains.ts';
 import { type PartnerPricing, pollPartnerRoute } from '../pollers/partner-route.ts';
 import type { Pricing } from '../pollers/poll-subject.ts';
 import { pollRoute, type QuotingService } from '../pollers/route.ts';
-import { Discovery } from '../queues/discovery.ts';
+import { ChainDiscovery } from '../queues/chain-discovery.ts';
 import { Dispatcher } from '../queues/polls/dispatcher.ts';
 import { Learning } from '../queues/polls/learning.ts';
 import { PollQueues } from '../queues/polls/poll-queues.ts';
@@ -31,17 +31,17 @@ import { QuoteSigners, type SharedSigners } from '../upstream/client/quote-signe
 import type { Clocks } from './clocks.ts';
 import type { DaemonStores } from './stores.ts';
 
-/** The parts that poll. `routes` are the config's; `budgets` are in requests per second. */
+/** All that polls the upstream. `routes`: priced routes of the config; `budgets`: requests per second. */
 export type Polling = {
   pollers: readonly Poller[];
   queues: PollQueues;
-  discovery: Discovery;
+  discovery: ChainDiscovery;
   learning: Learning;
   routes: readonly RouteDefinition[];
   budgets: Record<EndpointGroup, number>;
 };
 
-/** The pollers of one endpoint group: the dispatcher claims, the worker requests, at most `capacity` polls at once. */
+/** Polls one endpoint group: the dispatcher claims polls, the worker makes at most `capacity` of their requests at once. */
 export type Poller = {
   endpointGroup: EndpointGroup;
   dispatcher: Dispatcher;
@@ -49,6 +49,7 @@ export type Poller = {
   capacity: number;
 };
 
+/** `onForeign` is called with Redis entries of an unknown shape. */
 type PollingAssembly = {
   config: Config;
   redis: RedisClient;
@@ -60,10 +61,10 @@ type PollingAssembly = {
   onForeign: OnForeign;
 };
 
-/** A client of the upstream. */
+/** An HTTP client of the upstream. */
 export type Client = { close(): Promise<void> };
 
-/** Constructs the parts that poll. */
+/** Constructs all that polls the upstream, and starts nothing. */
 export function assemblePolling({
   config,
   redis,
@@ -88,7 +89,7 @@ export function assemblePolling({
   });
   const queues = new PollQueues({ redis, keys });
   const directories = new DirectoryStore(redis, keys, onForeign);
-  const discovery = new Discovery({ redis, client, store: directories, plan, named: config, log });
+  const discovery = new ChainDiscovery({ redis, client, store: directories, plan, configured: config, log });
   const quoting = quotingService(config, { directory: discovery.directory, signals });
   const routes = routesOf(config.subscriptions);
   const verifying = {
@@ -133,12 +134,12 @@ export function assemblePolling({
     quotes: upstream.quotesRequestsPerSecond,
     'partner-quotes': upstream.partnerQuotesRequestsPerSecond,
   };
-  const unasked: Partial<Record<EndpointGroup, boolean>> = {
+  const unpolled: Partial<Record<EndpointGroup, boolean>> = {
     quotes: quoting === null,
     'partner-quotes': partner === null,
   };
   const process = randomUUID();
-  const polled = ENDPOINT_GROUPS.filter((endpointGroup) => unasked[endpointGroup] !== true);
+  const polled = ENDPOINT_GROUPS.filter((endpointGroup) => unpolled[endpointGroup] !== true);
   const pollers = polled.map((endpointGroup) => {
     const timeoutMs = endpointGroup === 'quotes' ? OPEN_QUOTES_TIMEOUT_MS : upstream.timeoutMs;
     const capacity = capacityOf(budgets[endpointGroup], timeoutMs);
@@ -166,7 +167,7 @@ function quotingService(
   return { client, dAppId, directory };
 }
 
-/** Builds the pricing with the key. Its budget also pays for chains that no other process has read for the signers. */
+/** Prices routes by `POST /v1/quotes`, with the key. Reads of the quote signers use the same budget. */
 function partnerPricing(
   { upstream: { dAppId } }: Config,
   {
@@ -176,13 +177,13 @@ function partnerPricing(
     verifying,
   }: {
     client: UpstreamClient;
-    discovery: Discovery;
+    discovery: ChainDiscovery;
     plan: PlanStore;
     verifying: SharedSigners;
   },
 ): PartnerPricing {
   const slot = async (signal?: AbortSignal): Promise<void> => {
-    // Null: the endpoint group is not polled as usual, so this poll is a single one that tests whether it answers.
+    // Null while the endpoint group is down: this request belongs to its probe, which needs no slot.
     const inMs = await plan.spareSlot('partner-quotes');
     if (inMs !== null) await wait(inMs, undefined, signal === undefined ? {} : { signal });
   };
@@ -210,7 +211,7 @@ function pricingOf({
 const LEAST_CAPACITY = 20;
 const MOST_CAPACITY = 2_000;
 
-/** Most polls under way at once: as many as the budget starts during the longest request. */
+/** Number of polls under way at once, within bounds: as many as the budget starts during the longest request. */
 function capacityOf(requestsPerSecond: number, timeoutMs: number): number {
   const needed = Math.ceil((requestsPerSecond * timeoutMs) / 1_000);
   return Math.min(MOST_CAPACITY, Math.max(LEAST_CAPACITY, needed));

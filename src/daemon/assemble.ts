@@ -13,7 +13,7 @@ import type { EventUrl } from '../notifiers/notifier.ts';
 import type { AddedReceiverDeps } from '../operations/added-receivers.ts';
 import type { ConfigControl } from '../operations/config-state.ts';
 import type { LogTail } from '../operations/log-tail.ts';
-import { Checks } from '../queues/checks/checks.ts';
+import { PaymentChecks } from '../queues/checks/checks.ts';
 import { CheckFeed } from '../queues/checks/feed.ts';
 import { type CheckedChains, FailureLog } from '../queues/checks/run-check.ts';
 import { DeliveryWorker } from '../queues/deliveries/delivery-worker.ts';
@@ -61,13 +61,13 @@ export type DaemonContext = {
 };
 
 /**
- * The connections of a daemon. `opening` and `delivering` carry many commands, so they are separate and no poll waits behind
- * them. `asking` is the API's; `blocking` is the relay's own, `waking` the sender's.
+ * The connections of a daemon. `openingRedis` and `deliveryRedis` carry many commands: on connections of their own they delay no
+ * poll. `apiRedis` is for the API. `blocking` is for the relay, `waking` for the sender.
  */
 type Connections = SharedConnections & Record<'blocking' | 'waking', RedisClient>;
 
 /** The connections that generations share. */
-export type SharedConnections = Record<'redis' | 'opening' | 'delivering' | 'asking', RedisClient>;
+export type SharedConnections = Record<'redis' | 'openingRedis' | 'deliveryRedis' | 'apiRedis', RedisClient>;
 
 /** Input of `assemble`, without the upkeep of the generation. */
 export type Assembly = {
@@ -75,7 +75,7 @@ export type Assembly = {
   connections: Connections;
   /** Followers of the log continue through a change of the config. */
   tail: LogTail;
-  adding: AddedReceiverDeps;
+  apiReceivers: AddedReceiverDeps;
   eventUrl: EventUrl | null;
   epoch: Epoch;
   clocks: Clocks;
@@ -86,15 +86,15 @@ export type Assembly = {
 
 /** Constructs every part, in the order of the flow: polls, commits, relay, deliveries. */
 export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext {
-  const { config, connections, tail, adding, eventUrl, epoch, clocks, control, signals, log, upkeep } =
+  const { config, connections, tail, apiReceivers, eventUrl, epoch, clocks, control, signals, log, upkeep } =
     assembly;
-  const { redis, opening, delivering, asking } = connections;
+  const { redis, openingRedis, deliveryRedis, apiRedis } = connections;
   const { retentionMs } = config;
   const keys = new Keys(config.redis.prefix);
   const onForeign: OnForeign = (found) => signals.emit('store.foreign', found);
   const options = { keys, retentionMs, epoch, onForeign };
-  const opens = storesOn(opening, options);
-  const delivers = storesOn(delivering, options);
+  const opens = storesOn(openingRedis, options);
+  const delivers = storesOn(deliveryRedis, options);
   const { subjects, registry, tracked, plan, wallets } = storesOn(redis, options);
   const retained = {
     ended: new EndedSubjects(redis, keys),
@@ -151,13 +151,13 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
   const verifying = assembleVerifying({
     ...reported,
     ...chains,
-    redis: delivering,
+    redis: deliveryRedis,
     stores: checked,
     learning,
   });
-  const operations = assembleOperations(config, { redis: asking, keys, epoch, directory, onForeign });
+  const operations = assembleOperations(config, { redis: apiRedis, keys, epoch, directory, onForeign });
   const setup = { receivers: config.receivers, options: delivery.options };
-  const book = assembleBooks(config, { ...reported, clocks, redis: opening, stores, directory });
+  const book = assembleBooks(config, { ...reported, clocks, redis: openingRedis, stores, directory });
   const endSuspended: ApiContext['endSuspended'] = async (isMeant) => {
     const settled = await operations.stores.registry.suspensions.end(isMeant);
     for (const one of settled) await reportSettled(one, { stores: operations.stores, signals, log });
@@ -166,7 +166,7 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
   const api = {
     operations,
     tail,
-    adding,
+    apiReceivers,
     control,
     setup: () => setup,
     books: book?.reader ?? null,
@@ -259,7 +259,7 @@ function chainsOf(config: Config, signals: Signals): CheckedChains {
 /** Constructs the checks of payments. Without a configured chain it only ends and removes checks. */
 function assembleVerifying(deps: VerifyingAssembly): Verifying {
   const { redis, keys, stores, readers, signals, log } = deps;
-  const checks = new Checks({ ...deps, failures: new FailureLog(log) });
+  const checks = new PaymentChecks({ ...deps, failures: new FailureLog(log) });
   const feed = new CheckFeed({
     stores: {
       checks: stores.checks,
@@ -282,7 +282,7 @@ function assembleVerifying(deps: VerifyingAssembly): Verifying {
       if (isOn) feed.start();
       checks.start();
     },
-    store: () => checks.settleLeft(),
+    store: () => checks.settleRemovedChains(),
     close: async () => {
       await Promise.all([isOn ? feed.close() : undefined, checks.close()]);
       await Promise.all([...readers.values()].map((reader) => reader.close()));
@@ -298,7 +298,7 @@ type Delivering = {
 
 /** `opens` are the stores on the relay's own connection. */
 type DeliveringAssembly = {
-  connections: { delivering: RedisClient; blocking: RedisClient; waking: RedisClient };
+  connections: { deliveryRedis: RedisClient; blocking: RedisClient; waking: RedisClient };
   keys: Keys;
   stores: DaemonStores;
   opens: Stores;
@@ -312,11 +312,11 @@ function assembleDelivering(
   { receivers: configured, smtp }: Config,
   { connections, keys, stores, opens, directory, eventUrl, signals, log }: DeliveringAssembly,
 ): Delivering & { options: NotifierOptions } {
-  const { delivering, waking } = connections;
+  const { deliveryRedis, waking } = connections;
   const { registry, receivers, events, deliveries } = stores;
   const sender = new Sender({
     id: randomUUID(),
-    senders: new SenderStore(delivering, keys),
+    senders: new SenderStore(deliveryRedis, keys),
     wakes: new WakeLog(waking, keys),
     registry,
     deliveries,
@@ -326,8 +326,8 @@ function assembleDelivering(
     { stores: { ...opens, registry, receivers }, directory, sender, signals, log },
     connections,
   );
-  const batches = new BatchStore(delivering, keys);
-  const dropped = new DroppedStore(delivering, keys);
+  const batches = new BatchStore(deliveryRedis, keys);
+  const dropped = new DroppedStore(deliveryRedis, keys);
   const deps = { events, registry, deliveries, batches, dropped, directory, sender, signals, log };
   const options = { smtp, version: VERSION, eventUrl, directory };
   const workers = configured.map(

@@ -6,12 +6,12 @@ import type { RedisClient } from '../store/commands.ts';
 import { ConfirmedTime } from '../store/confirmed-time.ts';
 import type { Keys } from '../store/keys.ts';
 
-/** Most responses that are stored, their least distance, and their longest age. */
-const MOST = 5;
-const APART_MS = 1_000;
-const FRESH_MS = 600_000;
+/** Number of stored dates, least time between two of them, and the age up to which they count. */
+const MOST_DATES = 5;
+const LEAST_DISTANCE_MS = 1_000;
+const LONGEST_AGE_MS = 600_000;
 
-/** The `Date` of the upstream's newest responses, each with the time of our monotonic clock at which it came. */
+/** `Date` headers of the upstream's newest responses, each with the time of its arrival by the monotonic clock. */
 export class ResponseDates {
   readonly #monotonicMs: () => number;
   #dates: { dateMs: number; atMs: number }[] = [];
@@ -23,22 +23,22 @@ export class ResponseDates {
   note(dateMs: number | null): void {
     const atMs = this.#monotonicMs();
     const newest = this.#dates.at(-1);
-    if (dateMs === null || (newest !== undefined && atMs - newest.atMs < APART_MS)) return;
-    this.#dates = [...this.#dates, { dateMs, atMs }].slice(-MOST);
+    if (dateMs === null || (newest !== undefined && atMs - newest.atMs < LEAST_DISTANCE_MS)) return;
+    this.#dates = [...this.#dates, { dateMs, atMs }].slice(-MOST_DATES);
   }
 
-  /** Lead of the upstream over Redis at each response, ms; Redis time was `redisMs` at `monotonicMs` of our clock. */
-  aheadOf({ redisMs, monotonicMs }: { redisMs: number; monotonicMs: number }): number[] {
+  /** Upstream time minus Redis time at each response, ms. Redis time was `redisMs` at `monotonicMs`. */
+  leadsOverRedis({ redisMs, monotonicMs }: { redisMs: number; monotonicMs: number }): number[] {
     return this.#dates
-      .filter(({ atMs }) => monotonicMs - atMs <= FRESH_MS)
+      .filter(({ atMs }) => monotonicMs - atMs <= LONGEST_AGE_MS)
       .map(({ dateMs, atMs }) => dateMs - (redisMs - (monotonicMs - atMs)));
   }
 }
 
-/** The clocks of a process, whatever its config. `dates` has those of the upstream's responses. */
+/** The clocks that a process compares. `confirmed`: a time that has certainly passed (docs/glossary.md). */
 export type Clocks = { confirmed: ConfirmedTime; dates: ResponseDates };
 
-/** Starts to compare the clocks. */
+/** Compares the clocks of this process, Redis and the upstream from now on, and logs each change of their state. */
 export async function startClocks({
   redis,
   keys,
@@ -56,7 +56,7 @@ export async function startClocks({
     redis,
     keys,
     process: randomUUID(),
-    upstreamAhead: (at) => dates.aheadOf(at),
+    upstreamAhead: (at) => dates.leadsOverRedis(at),
     onCompared: (clock, before) => {
       isFailing = false;
       signals.emit('clocks.compared', { isHeld: clock.isHeld });

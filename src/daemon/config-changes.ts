@@ -11,7 +11,7 @@ import { Secret } from '../secret.ts';
 import type { ConfirmationStore } from '../store/confirmations.ts';
 import type { Registry } from '../store/registry.ts';
 
-/** Sections and keys that only a restart can change: the place of the state, and the address of the server. */
+/** Sections and keys that only a restart can change: where data is stored, and how the server listens. */
 export const NEEDS_RESTART: readonly string[] = [
   'redis',
   'dataDir',
@@ -43,7 +43,7 @@ const NO_ADMIN =
 export function changesBetween(before: Config, after: Config): ConfigChanges {
   const settings = changedSettings(before, after);
   const fixed = settings.flatMap((key) => {
-    const reason = whyRestart(key, before.server, after.server);
+    const reason = restartReason(key, before.server, after.server);
     return reason === null ? [] : [[key, reason] as const];
   });
   if (fixed.length > 0) throw new RestartNeededError(after.file, new Map(fixed));
@@ -56,7 +56,7 @@ export function changesBetween(before: Config, after: Config): ConfigChanges {
   };
 }
 
-function whyRestart(key: string, before: ServerConfig, after: ServerConfig): string | null {
+function restartReason(key: string, before: ServerConfig, after: ServerConfig): string | null {
   if (NEEDS_RESTART.includes(key) || NEEDS_RESTART.includes(key.split('.')[0] ?? '')) return OTHER_VALUE;
   if (key !== 'server.tokens') return null;
   if (before.tokens.admin.length > 0 && after.tokens.admin.length === 0) return NO_ADMIN;
@@ -65,12 +65,12 @@ function whyRestart(key: string, before: ServerConfig, after: ServerConfig): str
 
 /** True when two configs have the same effect. */
 export function isEmpty({ subjects, subscriptions, receivers, settings }: ConfigChanges): boolean {
-  const named = [subscriptions, receivers].flatMap(({ added, removed, changed }) => [
+  const entries = [subscriptions, receivers].flatMap(({ added, removed, changed }) => [
     ...added,
     ...removed,
     ...changed,
   ]);
-  return subjects.added + subjects.removed + named.length + settings.length === 0;
+  return subjects.added + subjects.removed + entries.length + settings.length === 0;
 }
 
 function subjectSet({ subscriptions }: Config): Set<string> {
@@ -87,8 +87,8 @@ function namedChanges(before: readonly { name: string }[], after: readonly { nam
   };
 }
 
-/** Sections that are listed by themselves in the changes, and members that describe the file. */
-const NO_SETTINGS = new Set([
+/** Members of a config that are no settings: facts about its file, and lists whose changes are reported by name. */
+const NOT_SETTINGS = new Set([
   ...['file', 'digest', 'fingerprint', 'warnings'],
   ...['receivers', 'addedReceivers', 'subscriptions'],
 ]);
@@ -100,7 +100,7 @@ function changedSettings(before: Config, after: Config): string[] {
   return isReordered(before.subscriptions, after.subscriptions) ? [...changed, 'subscriptions'] : changed;
 }
 
-/** True when common subscriptions changed their order, in which metadata is merged. */
+/** True when the subscriptions that both configs have changed their order: metadata is merged in that order. */
 function isReordered(before: readonly { name: string }[], after: readonly { name: string }[]): boolean {
   const [were, are] = [before, after].map((list) => list.map(({ name }) => name));
   const both = new Set(were).intersection(new Set(are));
@@ -111,21 +111,22 @@ function isReordered(before: readonly { name: string }[], after: readonly { name
 function leavesOf(config: Config): Map<string, string> {
   const leaves = new Map<string, string>();
   for (const [section, value] of Object.entries(config)) {
-    if (NO_SETTINGS.has(section)) continue;
-    const key = keyOf(section);
+    if (NOT_SETTINGS.has(section)) continue;
+    const key = configKeyOf(section);
     if (value === null || typeof value !== 'object' || Array.isArray(value) || value instanceof Secret) {
-      // Two members may come from one key: the names of chains, and their endpoints.
+      // One key may set two members: `chains` sets the names of chains, and their endpoints.
       leaves.set(key, `${leaves.get(key) ?? ''}${canonicalJson(withSecrets(value))}`);
       continue;
     }
     for (const [name, inner] of Object.entries(value)) {
-      leaves.set(`${key}.${keyOf(name)}`, canonicalJson(withSecrets(inner)));
+      leaves.set(`${key}.${configKeyOf(name)}`, canonicalJson(withSecrets(inner)));
     }
   }
   return leaves;
 }
 
-const KEYS: ReadonlyMap<string, string> = new Map([
+/** Keys of the config file whose members have other names in the program. */
+const CONFIG_KEYS: ReadonlyMap<string, string> = new Map([
   ['importedQuotes', 'quotes'],
   ['checkedChains', 'chains'],
   ['uncheckedTokens', 'tokens'],
@@ -134,27 +135,27 @@ const KEYS: ReadonlyMap<string, string> = new Map([
   ['longestSeconds', 'longestWait'],
 ]);
 
-function keyOf(name: string): string {
-  return KEYS.get(name) ?? name.replace(/Ms$/, '');
+function configKeyOf(name: string): string {
+  return CONFIG_KEYS.get(name) ?? name.replace(/Ms$/, '');
 }
 
-/** A smaller removal is never large: of four wallets one is a quarter. */
-const LEAST = 3;
+/** Fewer removals need no confirmation, whatever their share: one of four wallets is a quarter. */
+const LEAST_LARGE_REMOVAL = 3;
 
 const MOST_IDS = 100;
 
 type Names = Readonly<Record<RemovedKind, ReadonlySet<string>>>;
 
-/** Collects the names in a config. No file names entries that were added or tracked through the API. */
-export function namedBy({ subscriptions, receivers }: Config): Names {
-  return named(
+/** Collects the ids of subjects and the names of receivers in a config file, without those that were added through the API. */
+export function namesOf({ subscriptions, receivers }: Config): Names {
+  return groupByKind(
     subscriptions.flatMap(subjectsOf),
     receivers.map(({ name }) => name),
   );
 }
 
 /** Groups ids of subjects and names of receivers by kind. */
-export function named(subjects: readonly string[], receivers: readonly string[]): Names {
+export function groupByKind(subjects: readonly string[], receivers: readonly string[]): Names {
   const isWallet = (id: string): boolean => id.startsWith('wallet:');
   return {
     wallets: new Set(subjects.filter(isWallet)),
@@ -163,7 +164,7 @@ export function named(subjects: readonly string[], receivers: readonly string[])
   };
 }
 
-/** The names that `before` has and `after` lacks, where they exceed the share in any kind; null otherwise. */
+/** The names that `after` lacks, if it lacks more than the share `confirmAfter` of any kind; null otherwise. */
 export function largeRemoval(
   before: Names,
   after: Names,
@@ -172,7 +173,7 @@ export function largeRemoval(
   const gone = (kind: RemovedKind) => before[kind].difference(after[kind]);
   const isLarge = REMOVED_KINDS.some((kind) => {
     const count = gone(kind).size;
-    return count >= LEAST && count > confirmAfter * before[kind].size;
+    return count >= LEAST_LARGE_REMOVAL && count > confirmAfter * before[kind].size;
   });
   if (!isLarge) return null;
   const of = (kind: RemovedKind) => {
@@ -187,12 +188,12 @@ const MOST_LOGGED = 20;
 /** Formats changes for the log, without empty parts and with shortened lists. */
 export function changesLine({ subjects, subscriptions, receivers, settings }: ConfigChanges): object {
   const lists = { subscriptions, receivers };
-  const named = Object.entries(lists).flatMap(([what, changes]) =>
+  const lines = Object.entries(lists).flatMap(([what, changes]) =>
     Object.entries(changes).flatMap(([how, names]) =>
       names.length === 0 ? [] : [[`${what}_${how}`, shortened(names, names.length)] as const],
     ),
   );
-  return { subjects, ...Object.fromEntries(named), ...(settings.length === 0 ? {} : { settings }) };
+  return { subjects, ...Object.fromEntries(lines), ...(settings.length === 0 ? {} : { settings }) };
 }
 
 /** Formats a removal for the log: per kind the counts and the first ids. */
@@ -211,8 +212,8 @@ function shortened(names: readonly string[], count: number): string[] {
 }
 
 /**
- * Reports the config entries in Redis that the file of a start removes, before their removal, where a reload would be held for
- * them without confirmation. A start is not held: its operator wants the process to run. Returns the removal.
+ * Reports a large removal at a start: entries in Redis that the config file lacks. A reload would wait for a confirmation. A
+ * start does not, because its operator wants the process to run. Returns the removal; null if it is small or confirmed.
  */
 export async function reportStart({
   config,
@@ -227,7 +228,7 @@ export async function reportStart({
 }): Promise<ConfigRemoval | null> {
   const { confirmAfter } = config.reload;
   const { subjects, receivers } = await registry.named();
-  const removal = largeRemoval(named(subjects, receivers), namedBy(config), { confirmAfter });
+  const removal = largeRemoval(groupByKind(subjects, receivers), namesOf(config), { confirmAfter });
   if (removal === null) return null;
   const digest = await confirmations.digestOf(config);
   if (await confirmations.isConfirmed(digest)) return null;

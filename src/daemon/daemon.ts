@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
 import type { ConfigFile } from '../config/file/config-file.ts';
 import { parseRedisUrl, type RedisTarget } from '../config/sections/redis.ts';
-import { COMMON } from '../domain/transfers/chains.ts';
+import { COMMON_NAMES } from '../domain/transfers/chains.ts';
 import { Metrics } from '../metrics/metrics.ts';
 import type { AddedReceiverDeps } from '../operations/added-receivers.ts';
 import type { ConfigChanges, FileState, ReloadRequest } from '../operations/config-state.ts';
@@ -27,7 +27,7 @@ import { type AddedReceivers, openAddedReceivers } from './added-receivers.ts';
 import type { SharedConnections } from './assemble.ts';
 import { type Clocks, startClocks } from './clocks.ts';
 import { changesBetween, isEmpty, reportStart } from './config-changes.ts';
-import { logTruncation, openEpoch, openSchema, reportTruncations, takeDataDir } from './data.ts';
+import { claimDataDir, logTruncation, openEpoch, openSchema, reportTruncations } from './data.ts';
 import { Generation } from './generation.ts';
 import { daemonMetricSources, directoryOf, metricNames } from './metric-sources.ts';
 import { RedisConnections } from './redis-connections.ts';
@@ -41,22 +41,23 @@ import {
   healthOf,
 } from './server-options.ts';
 
-/** Time for work in flight at shutdown before it is released, and for the rest after that. */
+/** At shutdown: time for work under way to end before it is released; then time to close everything else. */
 const GRACE_MS = 3_000;
 const CLOSE_MS = 1_200;
 
 const REPORT_RETRY_MS = 10_000;
 
+/** State that generations share. `added`: receivers made through the API, which extend each config; `tail`: log readers. */
 type Shared = SharedConnections & {
   tail: LogTail;
   version: SchemaVersion;
   epoch: Epoch;
   clocks: Clocks;
   added: AddedReceivers;
-  adding: AddedReceiverDeps;
+  apiReceivers: AddedReceiverDeps;
 };
 
-/** The whole program: builds the running parts from a config, and closes them. */
+/** The whole program: builds a generation (all that runs by one config), replaces it at a reload, and closes it. */
 export class Daemon {
   #config: Config;
   readonly #log: Logger;
@@ -66,7 +67,9 @@ export class Daemon {
   readonly #server: Server;
   #shared: Shared | null = null;
   #generation: Generation | null = null;
+  /** Ends of the work of replaced generations. */
   readonly #draining = new Set<Promise<void>>();
+  /** Cuts off work under way when the grace period of a shutdown is over. */
   readonly #cut = new AbortController();
   /** Queue in which configs are applied one after the other. */
   #applying: Promise<void> = Promise.resolve();
@@ -80,7 +83,7 @@ export class Daemon {
   #schemaWatch: SchemaWatch | null = null;
   #closing = false;
 
-  /** Without a `source` the config is never read again. `onApplied` is called with each applied config but the first. */
+  /** Without a `source` no reload is possible. `onApplied` is called with each config that a reload applied. */
   constructor(options: {
     config: Config;
     log: Logger;
@@ -126,8 +129,8 @@ export class Daemon {
       version: VERSION,
       nodeVersion: process.version,
       tokens: {
-        directory: directoryOf(() => this.#generation?.deps.polling.discovery.directory ?? COMMON),
-        listed: directoryOf(() => this.#generation?.deps.polling.discovery.listed ?? COMMON),
+        directory: directoryOf(() => this.#generation?.deps.polling.discovery.directory ?? COMMON_NAMES),
+        listed: directoryOf(() => this.#generation?.deps.polling.discovery.listed ?? COMMON_NAMES),
       },
     });
     this.signals.emit('config.moved', { state: 'running', atMs: Date.now(), removal: null });
@@ -156,10 +159,10 @@ export class Daemon {
   /** Starts everything. Waits for an external Redis without limit, and logs that. */
   async start(): Promise<void> {
     const config = this.#config;
-    // Before the port: a second daemon on the folder gets this error, not one about the port.
+    // Before the port is opened, so that a second daemon in the folder fails with the error about the folder.
     if (config.redis.url === null) {
       const onTruncated = (truncation: Truncation) => void this.#onTruncated(truncation);
-      this.#embedded = await takeDataDir(config, { log: this.#log, onTruncated });
+      this.#embedded = await claimDataDir(config, { log: this.#log, onTruncated });
     }
     this.#loop.start();
     this.#connections.start();
@@ -172,13 +175,13 @@ export class Daemon {
 
     const redis = this.#connections.open('commands');
     await this.#connections.awaitUsable(redis);
-    const asking = this.#connections.open('api');
+    const apiRedis = this.#connections.open('api');
     this.#shared = {
       redis,
-      opening: this.#connections.open('openings'),
-      delivering: this.#connections.open('deliveries'),
-      asking,
-      tail: new LogTail(new EventLog(asking, this.#keys()), this.#connections.open('followers')),
+      openingRedis: this.#connections.open('openings'),
+      deliveryRedis: this.#connections.open('deliveries'),
+      apiRedis,
+      tail: new LogTail(new EventLog(apiRedis, this.#keys()), this.#connections.open('followers')),
       version: await this.#openSchema(redis),
       epoch: await openEpoch(config, {
         redis,
@@ -196,18 +199,18 @@ export class Daemon {
       })),
     };
     await this.#shared.added.load();
-    const { config: whole, leftOut } = this.#shared.added.addTo(config);
+    const { config: extended, leftOut } = this.#shared.added.addTo(config);
     this.#shared.added.report(leftOut);
-    const generation = await this.#generate(whole, this.#shared);
+    const generation = await this.#generate(extended, this.#shared);
     this.#generation = generation;
     const { registry } = generation.deps.stores;
     const confirmations = this.#confirmations();
     const removal = await reportStart({ config, registry, confirmations, log: this.#log });
     await generation.start();
-    // The next start reports its removals again.
+    // Removed, so that the next start reports its own removals.
     if (removal !== null) await confirmations.removeReport();
     this.#logWarnings(config);
-    // A receiver that was lost with the rest is stored again by now: it gets the later events.
+    // After the generation has stored lost receivers again, so that they get these events.
     await reportTruncations(this.#embedded, { redis, keys: this.#keys() });
     const { subscriptions, receivers } = config;
     this.#log.info({ subscriptions: subscriptions.length, receivers: receivers.length }, 'daemon.started');
@@ -220,7 +223,7 @@ export class Daemon {
       this.#log.warn({ line, column, path, reason: message }, 'config.warning');
   }
 
-  /** Reads the config again and applies it unless it is held. Resolves with the result; null without a file. */
+  /** Reads the config file again and applies it; a large removal waits for a confirmation (`held`). Null without a file. */
   async reload(request: ReloadRequest = {}): Promise<FileState | null> {
     return (await this.#reloads?.reload(request)) ?? null;
   }
@@ -237,12 +240,12 @@ export class Daemon {
   }
 
   /**
-   * Applies another config. If it throws, nothing has changed. Work under way ends as it began. `isNewest`: its subscriptions
-   * and receivers apply to all processes from now on.
+   * Applies another config. If it throws, nothing has changed. Work under way ends with the settings with which it began.
+   * `isNewest`: writes the subscriptions and receivers of the config to Redis, for all processes.
    */
   async apply(config: Config, { isNewest }: { isNewest: boolean }): Promise<ConfigChanges> {
     return this.#inTurn(async () => {
-      const changes = await this.#apply(config, { syncs: isNewest });
+      const changes = await this.#apply(config, { isNewest });
       this.#config = config;
       this.#onApplied(config);
       if (!isEmpty(changes)) this.#logWarnings(config);
@@ -255,7 +258,7 @@ export class Daemon {
   async #applyAdded(): Promise<void> {
     await this.#inTurn(async () => {
       await this.#shared?.added.load();
-      await this.#apply(this.#config, { syncs: false });
+      await this.#apply(this.#config, { isNewest: false });
     });
   }
 
@@ -268,19 +271,19 @@ export class Daemon {
     return applied;
   }
 
-  async #apply(file: Config, { syncs }: { syncs: boolean }): Promise<ConfigChanges> {
+  async #apply(file: Config, { isNewest }: { isNewest: boolean }): Promise<ConfigChanges> {
     const [shared, old] = [this.#shared, this.#generation];
     if (shared === null || old === null || this.#closing) throw new Error('the daemon does not run');
     const { config, leftOut } = shared.added.addTo(file);
     const changes = changesBetween(old.config, config);
     if (isEmpty(changes)) {
       shared.added.report(leftOut);
-      // Redis may hold another process's config, or an older one after it went back.
-      if (syncs) await old.sync();
+      // Redis may hold the config of another process or, after a restore, an older one.
+      if (isNewest) await old.sync();
       return changes;
     }
     const next = await this.#generate(config, shared);
-    const { drained } = await next.replace(old, { cut: this.#cut.signal, syncs });
+    const { drained } = await next.replace(old, { cut: this.#cut.signal, isNewest });
     this.#generation = next;
     shared.added.report(leftOut);
     this.#metrics.configure(metricNames(config));
@@ -289,10 +292,10 @@ export class Daemon {
     return changes;
   }
 
-  /** Builds a generation on the shared connections and two of its own, for blocking waits. */
+  /** Builds a generation on the shared connections, and on two of its own for commands that block. */
   async #generate(
     config: Config,
-    { version, epoch, clocks, tail, adding, added: _, ...shared }: Shared,
+    { version, epoch, clocks, tail, apiReceivers, added: _, ...shared }: Shared,
   ): Promise<Generation> {
     const eventUrl = await eventUrlOf(config.server);
     const own = { relay: this.#connections.open('relay'), sender: this.#connections.open('sender') };
@@ -310,7 +313,7 @@ export class Daemon {
         config,
         connections,
         tail,
-        adding,
+        apiReceivers,
         epoch,
         clocks,
         eventUrl,
@@ -326,7 +329,7 @@ export class Daemon {
     }
   }
 
-  /** Resolves with the reason when the daemon cannot go on. The starter then closes it. */
+  /** Resolves with the error when the daemon cannot continue. Its caller then closes it. */
   get failure(): Promise<SchemaVersionError> {
     return this.#failure.promise;
   }
@@ -338,7 +341,7 @@ export class Daemon {
     return version;
   }
 
-  /** Ends polling: polls under way end, no new one is made; committed events are still delivered. */
+  /** Stops polling, and waits for polls under way. Committed events are still delivered. */
   async stopPolling(): Promise<void> {
     await this.#generation?.stopPolling(AbortSignal.timeout(GRACE_MS));
   }
@@ -365,7 +368,7 @@ export class Daemon {
     this.#log.info('daemon.stopped');
   }
 
-  /** Logs lost writes. The start reports its own; those of a later restart are reported here. */
+  /** Logs writes that the embedded Redis lost. Emits their event, unless start() does that later. */
   async #onTruncated(truncation: Truncation): Promise<void> {
     logTruncation(truncation, this.#log);
     const { redis, epoch } = this.#shared ?? {};
@@ -377,7 +380,7 @@ export class Daemon {
         await reportTruncations(this.#embedded, { redis, keys: this.#keys() });
         return;
       } catch (error) {
-        // For example on a full disk. An unreported loss is recorded beside the file.
+        // For example on a full disk. The record of the loss stays on disk, also over a restart.
         const reason = error instanceof Error ? error.message : String(error);
         this.#log.error({ reason }, 'redis.embedded');
         await sleep(REPORT_RETRY_MS, undefined, { signal }).catch(() => undefined);

@@ -15,7 +15,7 @@ import { SeenFile } from '../store/seen-file.ts';
 import { UnmatchedStore } from '../store/unmatched.ts';
 
 /** Claims the folder of an embedded Redis for this process. `onTruncated` is called for writes that a crash cut off. */
-export async function takeDataDir(
+export async function claimDataDir(
   { dataDir }: Config,
   { log, onTruncated }: { log: Logger; onTruncated: (truncation: Truncation) => void },
 ): Promise<EmbeddedRedis> {
@@ -48,7 +48,7 @@ export async function openEpoch(
       );
       log.error({ epoch: number, lostFrom, lostUntil, reason }, 'redis.restored');
     },
-    onChecked: (number) => signals.emit('epoch.looked', { epoch: number }),
+    onChecked: (number) => signals.emit('epoch.checked', { epoch: number }),
     onFile: (error) => {
       if (error !== null && !isUnwritable) log.warn({ dataDir, error }, 'data.unwritable');
       isUnwritable = error !== null;

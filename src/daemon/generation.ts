@@ -65,19 +65,19 @@ export class Generation {
 
   /**
    * Takes over from the generation before: first the steps that can fail, then polls, log and deliveries, which the old one
-   * releases. Resolves with the end of the old one's work under way; `cut` cuts that off at shutdown. `syncs`: the content of
-   * the config changed, which makes it the newest.
+   * releases. Resolves with the end of the old one's work under way; `cut` cuts that off at shutdown. `isNewest`: the content
+   * of the config changed, and applies to all processes.
    */
   async replace(
     old: Generation,
-    { cut, syncs }: { cut: AbortSignal; syncs: boolean },
+    { cut, isNewest }: { cut: AbortSignal; isNewest: boolean },
   ): Promise<{ drained: Promise<void> }> {
     // Its check must not restore its own config.
     old.#isReplaced = true;
     try {
       await this.deps.polling.learning.start();
       await this.deps.verifying.begin();
-      if (syncs) await this.sync();
+      if (isNewest) await this.sync();
       else await this.#adopt();
       await this.#prepare();
     } catch (error) {

@@ -4,7 +4,7 @@ import type { RedisClient } from '../store/commands.ts';
 import { connect, disconnect } from '../store/connection.ts';
 import { persistenceWarning } from '../store/persistence.ts';
 import { RedisMonitor } from '../store/redis-monitor.ts';
-import { checkRedis, isOff } from '../store/startup-checks.ts';
+import { checkRedis, isClockOff } from '../store/startup-checks.ts';
 
 /** `target` is read for each connection, as the embedded Redis starts first; `onBack`: Redis answers again. */
 type RedisConnectionsOptions = {
@@ -46,7 +46,7 @@ export class RedisConnections {
         if (warning === null) log.info(persistence, 'redis.persistent');
         else log.warn({ ...persistence, warning }, 'redis.not_persistent');
       },
-      onClock: (skewMs) => log[isOff(skewMs) ? 'warn' : 'info']({ skewMs }, 'redis.clock'),
+      onClock: (skewMs) => log[isClockOff(skewMs) ? 'warn' : 'info']({ skewMs }, 'redis.clock'),
     });
   }
 

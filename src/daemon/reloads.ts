@@ -21,7 +21,7 @@ import {
   changesLine,
   isEmpty,
   largeRemoval,
-  namedBy,
+  namesOf,
   RestartNeededError,
   removalLine,
 } from './config-changes.ts';
@@ -175,7 +175,7 @@ export class ConfigReloads {
     const before = running();
     const config = await source.load();
     const { confirmAfter, mode } = before.reload;
-    const removal = largeRemoval(namedBy(before), namedBy(config), { confirmAfter });
+    const removal = largeRemoval(namesOf(before), namesOf(config), { confirmAfter });
     const isPassive = mode === 'manual' && !isRequested;
     const isNamed = confirm !== undefined || this.#state.state === 'held';
     const needsDigest = isNamed || (removal !== null && !isPassive);

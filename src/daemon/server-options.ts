@@ -13,7 +13,7 @@ import type { LoopWatch } from '../server/loop-watch.ts';
 import type { ReadinessCheck } from '../server/server.ts';
 import { isPersistent } from '../store/persistence.ts';
 import type { RedisMonitor } from '../store/redis-monitor.ts';
-import { isOff } from '../store/startup-checks.ts';
+import { isClockOff } from '../store/startup-checks.ts';
 import { withTimeout } from '../with-timeout.ts';
 import type { DaemonContext } from './assemble.ts';
 
@@ -104,7 +104,7 @@ function redisReadiness(monitor: RedisMonitor): ReadinessCheck {
   }
   const skewMs = Math.abs(monitor.clockSkewMs ?? 0);
   const warnings = [
-    ...(isOff(skewMs) ? [`our clock is ${(skewMs / 1_000).toFixed(1)} s off its clock`] : []),
+    ...(isClockOff(skewMs) ? [`our clock is ${(skewMs / 1_000).toFixed(1)} s off its clock`] : []),
     ...(monitor.persistence?.kind === 'nothing' ? ['it keeps nothing when it ends'] : []),
   ];
   const detail = warnings.length === 0 ? 'reachable' : `reachable; warning: ${warnings.join('; ')}`;

@@ -9,6 +9,7 @@ import type { RedisClient } from '../store/commands.ts';
 import { ConsumerStore } from '../store/consumers.ts';
 import { DeliveryStore } from '../store/deliveries.ts';
 import { DroppedStore } from '../store/dropped.ts';
+import { EndedSessionStore } from '../store/ended-sessions.ts';
 import type { Epoch } from '../store/epoch.ts';
 import { EventLog } from '../store/event-log.ts';
 import type { HealthStore } from '../store/health.ts';
@@ -21,7 +22,6 @@ import { ReceiverStore } from '../store/receivers.ts';
 import { Registry } from '../store/registry.ts';
 import { RelayLease } from '../store/relay-lease.ts';
 import { ReplayStore } from '../store/replays.ts';
-import { SessionStore } from '../store/sessions.ts';
 import type { OnForeign } from '../store/stored.ts';
 import { SubjectStore } from '../store/subjects.ts';
 import { TrackedStore } from '../store/tracked.ts';
@@ -98,7 +98,7 @@ export function assembleOperations(
       learned,
       answers: new AnswerStore(redis, keys),
       consumers: new ConsumerStore(redis, keys),
-      sessions: new SessionStore(redis, keys),
+      sessions: new EndedSessionStore(redis, keys),
     },
   };
 }

@@ -44,7 +44,7 @@ export const LIMITS = {
     numberCharacters: NUMBER_CHARACTERS,
     timeSetting: 'upstream.timeout',
     beyond:
-      'A page of a wallet is fetched again with a smaller `limit`; see [polling](polling.md#when-a-page-is-too-large). Any other answer is malformed: counted in `intentwatch_upstream_requests_total` with `outcome="malformed"`, logged, fetched again later. A longer number becomes `{}`, an unreadable member; the rest of the answer counts.',
+      'A page of a wallet is fetched again with a smaller `limit`; see [polling](polling.md#pages-that-are-too-large). Any other answer is malformed: counted in `intentwatch_upstream_requests_total` with `outcome="malformed"`, logged, fetched again later. A longer number becomes `{}`, an unreadable member; the rest of the answer counts.',
   },
   // These endpoints have no `limit` parameter that could be reduced.
   upstreamList: {

@@ -5,19 +5,19 @@ import type { SignalMap, Signals } from '../signals.ts';
 import type { Instruments } from './instruments.ts';
 import { type CountedSeries, type KnownTokens, OTHER, tokenValue } from './label-values.ts';
 
-/** Updates the metrics by the signals. Returns a function that stops it. */
+/** Updates the metrics at each signal, an internal event of the daemon. Returns a function that ends this. */
 export function recordSignals(
   signals: Signals,
   metrics: Instruments,
   { known, named: { routes, tokens } }: { known: KnownTokens; named: CountedSeries },
 ): () => void {
-  const ends: (() => void)[] = [];
+  const removals: (() => void)[] = [];
   const on = <Name extends keyof SignalMap>(
     name: Name,
     listener: (signal: SignalMap[Name][0]) => void,
   ): void => {
     signals.on(name, listener);
-    ends.push(() => signals.off(name, listener));
+    removals.push(() => signals.off(name, listener));
   };
 
   on('upstream.answered', ({ endpoint, outcome, durationSeconds }) => {
@@ -28,9 +28,9 @@ export function recordSignals(
     metrics.count('upstreamMoves', { endpoint_group: endpointGroup, state: after });
     metrics.count('events', { type: operatorType(before, after) });
   });
-  const added = pauses();
+  const addedPause = pauses();
   on('upstream.paused', ({ endpointGroup, seconds }) => {
-    metrics.count('paused', { endpoint_group: endpointGroup }, added(endpointGroup, seconds));
+    metrics.count('paused', { endpoint_group: endpointGroup }, addedPause(endpointGroup, seconds));
   });
 
   on('poll.ended', ({ endpointGroup, kind, outcome, lagSeconds }) => {
@@ -63,8 +63,8 @@ export function recordSignals(
     }
     const value = outcome === null ? null : tokenValue(sent, known);
     if (outcome === null || value === null) return;
-    const words = [...extra, ...tokens.add(value.token)];
-    metrics.count('volume', { route, token: value.token, outcome }, value.units, words);
+    const series = [...extra, ...tokens.add(value.token)];
+    metrics.count('volume', { route, token: value.token, outcome }, value.units, series);
   });
   on('record.reserved', ({ kind, count }) => metrics.count('reserved', { kind }, count));
   on('record.too-large', () => {
@@ -76,7 +76,7 @@ export function recordSignals(
   on('event.committed', ({ event, kind }) => {
     metrics.count('events', { type: event.type });
     const delaySeconds = event.data.detectionDelaySeconds;
-    if (delaySeconds !== null && !isOfTheClock(event)) {
+    if (delaySeconds !== null && !isTimeDriven(event)) {
       metrics.observe('detectionDelay', { kind }, delaySeconds, { eventId: event.id });
     }
   });
@@ -107,11 +107,11 @@ export function recordSignals(
     for (const what of REMOVED_KINDS) metrics.set('configRemoval', { what }, removal?.[what].removed ?? 0);
   });
   on('clocks.compared', ({ isHeld }) => metrics.set('clocksHeld', {}, isHeld ? 1 : 0));
-  on('epoch.looked', ({ epoch }) => metrics.set('dataEpoch', {}, epoch));
-  on('check.ended', ({ chainId, state, corridor, lagSeconds }) => {
+  on('epoch.checked', ({ epoch }) => metrics.set('dataEpoch', {}, epoch));
+  on('check.ended', ({ chainId, state, route, lagSeconds }) => {
     metrics.count('proofs', { chain: chainId, outcome: state });
-    if (lagSeconds !== null && corridor !== '') {
-      metrics.observe('upstreamLag', { route: corridor }, lagSeconds, { extra: routes.add(corridor) });
+    if (lagSeconds !== null && route !== '') {
+      metrics.observe('upstreamLag', { route }, lagSeconds, { extra: routes.add(route) });
     }
   });
   on('check.failed', ({ chainId }) => metrics.count('proofErrors', { chain: chainId }));
@@ -126,7 +126,7 @@ export function recordSignals(
   on('receiver.events-dropped', ({ receiver, count }) => metrics.count('dropped', { receiver }, count));
 
   return () => {
-    for (const end of ends) end();
+    for (const remove of removals) remove();
   };
 }
 
@@ -142,14 +142,14 @@ function pauses(): (endpointGroup: string, seconds: number) => number {
   };
 }
 
-/** Returns the event type of an endpoint group's move, whose operator event has no signal of its own. */
+/** Returns the type of the operator event that belongs to a new state of an endpoint group. That event emits no signal. */
 function operatorType(before: string, after: string): string {
   if (after !== 'ok') return `upstream.${after}`;
   return before === 'unreachable' ? 'upstream.reachable' : 'upstream.authorized';
 }
 
-/** True when only the passing of time made an event, as for `overdue`: its delay is no delay of detection. */
-function isOfTheClock(event: Event): boolean {
+/** True when a time was reached and the upstream changed nothing, as for `overdue`: the event has no detection delay. */
+function isTimeDriven(event: Event): boolean {
   return event.data.changes.length === 0;
 }
 

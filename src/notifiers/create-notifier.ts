@@ -1,5 +1,5 @@
 import type { Receiver, SmtpConfig } from '../config/config.ts';
-import { COMMON, type Directory } from '../domain/transfers/chains.ts';
+import { COMMON_NAMES, type Directory } from '../domain/transfers/chains.ts';
 import { createEmailNotifier } from './email/email.ts';
 import type { EventUrl, Notifier } from './notifier.ts';
 import { createPostgresNotifier } from './postgres/postgres.ts';
@@ -15,7 +15,7 @@ export type NotifierOptions = {
 
 /** Creates the notifier of a receiver. Throws for an e-mail receiver without `smtp`, which a checked config never has. */
 export function createNotifier(receiver: Receiver, options: NotifierOptions): Notifier {
-  const { smtp, version, eventUrl, directory = COMMON } = options;
+  const { smtp, version, eventUrl, directory = COMMON_NAMES } = options;
   switch (receiver.type) {
     case 'webhook':
       return createWebhookNotifier(receiver, { version, eventUrl, directory });

@@ -118,7 +118,7 @@ async function lettersOf(
       const fact = facts[index] ?? null;
       return fact === null ? [] : [{ receiver, id, fact }];
     });
-    const entries = await events.atAll(known.map(({ fact }) => fact.entry));
+    const entries = await events.readAllAt(known.map(({ fact }) => fact.entry));
     letters.push(...known.map((one, index) => ({ ...one, event: eventOf(entries[index] ?? null) })));
   }
   return letters.sort((a, b) => compareEntries(a.fact.entry, b.fact.entry));

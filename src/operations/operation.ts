@@ -7,9 +7,9 @@ import type { AnswerStore } from '../store/answers.ts';
 import type { CheckStore } from '../store/checks.ts';
 import type { RedisClient } from '../store/commands.ts';
 import type { ConsumerStore } from '../store/consumers.ts';
+import type { EndedSessionStore } from '../store/ended-sessions.ts';
 import type { LearnedStore } from '../store/learned.ts';
 import type { PlanStore } from '../store/plan.ts';
-import type { SessionStore } from '../store/sessions.ts';
 import type { SubjectEntry, SubjectStore } from '../store/subjects.ts';
 import type { TrackedStore } from '../store/tracked.ts';
 
@@ -27,7 +27,7 @@ export type OperationContext = {
     consumers: ConsumerStore;
     tracked: TrackedStore;
     learned: LearnedStore;
-    sessions: SessionStore;
+    sessions: EndedSessionStore;
     checks: CheckStore;
   };
 };

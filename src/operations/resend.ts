@@ -121,7 +121,7 @@ export async function resendSubject(
   const { subject, known } = await knownSubject(id, deps);
   const newest = { before: null, from: null, count: MOST_RESENT };
   const places = (await deps.stores.subjects.entries.list([subject], newest)).reverse();
-  const stored = await deps.stores.events.atAll(places);
+  const stored = await deps.stores.events.readAllAt(places);
   const sent = places.filter((_, index) => eventOf(stored[index] ?? null) !== null);
   const leftOut = Math.max(0, (known.snapshot?.sequence ?? 0) - sent.length);
   return { replays: await resendPlaces(sent, options, deps), leftOut };

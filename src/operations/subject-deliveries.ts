@@ -52,7 +52,7 @@ export async function listSubjectDeliveries(
     from: until?.before ?? null,
     count,
   });
-  const stored = await events.atFirst(places);
+  const stored = await events.readSomeAt(places);
   const entries = places.slice(0, stored.length);
   const begun = after !== null && 'entry' in after ? after : null;
   const slots = stored.flatMap((entry, index) => {

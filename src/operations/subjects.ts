@@ -97,7 +97,7 @@ type TrackedPlace = Exclude<SubjectPlace, ChangedSubject>;
 
 export type SubjectPage = { subjects: Subject[]; next: SubjectPlace | null };
 
-const MOST_LOOKED_AT = 500;
+const MOST_READ = 500;
 
 const TRACKED = ENDPOINT_GROUPS.flatMap((endpointGroup) =>
   endpointGroupKinds(endpointGroup).map((kind) => ({ endpointGroup, kind })),
@@ -111,8 +111,8 @@ export async function listSubjects(
   if (from !== null && 'list' in from) return listTracked({ filter, from, limit }, deps);
   const found: Subject[] = [];
   let last: ChangedSubject | null = from;
-  for (let checked = 0; checked < MOST_LOOKED_AT; ) {
-    const some = await deps.stores.subjects.changed(last, Math.min(limit, MOST_LOOKED_AT));
+  for (let checked = 0; checked < MOST_READ; ) {
+    const some = await deps.stores.subjects.changed(last, Math.min(limit, MOST_READ));
     const summaries = await summariesOf(some, filter, deps);
     for (const [index, one] of some.entries()) {
       last = one;
@@ -132,7 +132,7 @@ async function listTracked(
 ): Promise<SubjectPage> {
   const found: Subject[] = [];
   let { list, scan, after = '' } = from;
-  for (let checked = 0; checked < MOST_LOOKED_AT; ) {
+  for (let checked = 0; checked < MOST_READ; ) {
     const tracked = TRACKED[list];
     if (tracked === undefined) return { subjects: found, next: null };
     const wanted = filter.kinds.length === 0 || filter.kinds.includes(tracked.kind);

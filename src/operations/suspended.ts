@@ -79,7 +79,7 @@ export async function listDropped(
   { stores: { registry, events } }: OperationContext,
 ): Promise<{ dropped: Dropped[]; next: z.infer<typeof DROPPED_PLACE> | null }> {
   const found = await registry.suspensions.waiting.dropped({ before: from?.before ?? null, count: limit });
-  const entries = await events.atAll(found.map(({ entry }) => entry));
+  const entries = await events.readAllAt(found.map(({ entry }) => entry));
   const last = found.at(-1);
   return {
     dropped: found.map(({ eventId, key, droppedMs }, index) => {

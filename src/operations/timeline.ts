@@ -121,9 +121,9 @@ export async function readSubject(
     subjects.entries.list([subject, ...related], { ...range, count: limit + 1 }),
     subjects.entries.list([subject], { before: null, from: null, count: 1 }),
   ]);
-  const [newest = null] = await events.atAll(own);
+  const [newest = null] = await events.readAllAt(own);
   const last = eventOf(newest);
-  const entries = await events.atFirst(places.slice(0, limit));
+  const entries = await events.readSomeAt(places.slice(0, limit));
   const shown = places.slice(0, entries.length);
   return {
     subject: {

@@ -11,12 +11,12 @@ import { DELIVERY, type Delivery, deliveryOf } from './deliveries.ts';
 import { isoTime } from './moment.ts';
 import type { OperationContext } from './operation.ts';
 
-/** A failed delivery: it is tried again, or was given up. */
+/** A delivery whose last attempt failed. `retrying`: more attempts follow; `dead`: none does. */
 export const UNDELIVERED = DELIVERY.omit({ waitsFor: true })
   .extend({
     state: z.enum(['retrying', 'dead']),
     event: z.string().describe('The id of the event.'),
-    type: z.string().nullable().describe('Null when the event has left the log.'),
+    type: z.string().nullable().describe('Null when the event has expired from the log.'),
     subject: z.string().nullable(),
     at: z.iso.datetime().nullable().describe('When the event was made.'),
   })
@@ -24,7 +24,7 @@ export const UNDELIVERED = DELIVERY.omit({ waitsFor: true })
 
 export type Undelivered = z.infer<typeof UNDELIVERED>;
 
-/** A missing member matches all. */
+/** An empty list, or an absent member, excludes nothing. */
 type UndeliveredFilter = {
   receivers: readonly string[];
   state?: 'retrying' | 'dead';
@@ -33,8 +33,8 @@ type UndeliveredFilter = {
 };
 
 /**
- * Progress of the list: the receivers by name, of each first the retried deliveries, then the dead letters; behind the delivery
- * `id` in its list, at whose start `score` and `id` are empty.
+ * Cursor of the list. It is ordered by the names of receivers; `open` deliveries of a receiver precede its `dead` ones. `id` is
+ * the last checked delivery, with its `score` in Redis; both are empty at the start of a receiver's list.
  */
 export const UNDELIVERED_PLACE = z.object({
   receiver: z.string(),
@@ -45,15 +45,16 @@ export const UNDELIVERED_PLACE = z.object({
 
 type UndeliveredPlace = z.infer<typeof UNDELIVERED_PLACE>;
 
-/** Most deliveries that one request reads, and most lists that it begins. */
-const MOST_LOOKED_AT = 500;
+/** Most failed deliveries that one request reads. An empty list counts as one. */
+const MOST_READ = 500;
 
-/** Most deliveries that it skips, of all receivers together: most open deliveries wait for their first attempt. */
-const MOST_PASSED = 2_000;
+/** Most deliveries that one request checks: most open ones wait for their first attempt, and are no part of the list. */
+const MOST_CHECKED = 2_000;
 
+/** Log entry of a missing delivery: no entry has this id. */
 const NO_ENTRY = '0-0';
 
-/** Lists undelivered events over all receivers, the longest waiting first: a bounded part of them. */
+/** Lists a page of the failed deliveries of all receivers, the oldest of each receiver first. */
 export async function listUndelivered(
   { filter, from, limit }: { filter: UndeliveredFilter; from: UndeliveredPlace | null; limit: number },
   deps: OperationContext,
@@ -64,17 +65,17 @@ export async function listUndelivered(
     .filter((name) => filter.receivers.length === 0 || filter.receivers.includes(name))
     .flatMap((receiver) => (['open', 'dead'] as const).map((list) => ({ receiver, list })))
     .filter(({ list }) => filter.state === undefined || list === (filter.state === 'dead' ? 'dead' : 'open'))
-    .filter((one) => from === null || isFrom(one, from));
+    .filter((one) => from === null || isNotBefore(one, from));
   const found: Undelivered[] = [];
-  let remaining = MOST_LOOKED_AT;
-  let passing = MOST_PASSED;
+  let remaining = MOST_READ;
+  let unchecked = MOST_CHECKED;
   for (const { receiver, list } of lists) {
     const isFirst = from !== null && from.receiver === receiver && from.list === list;
     let after: ListPlace | null = isFirst && from.id !== '' ? from : null;
     do {
       const stop = { receiver, list, score: after?.score ?? '', id: after?.id ?? '' };
-      if (remaining <= 0 || passing <= 0) return { undelivered: found, next: stop };
-      const wanted = { list, after, count: Math.min(limit, remaining), most: Math.min(passing, MOST_OPEN) };
+      if (remaining <= 0 || unchecked <= 0) return { undelivered: found, next: stop };
+      const wanted = { list, after, count: Math.min(limit, remaining), most: Math.min(unchecked, MOST_OPEN) };
       const { listed, checked, reached } = await backlog.undelivered(receiver, wanted);
       const ids = listed.map(({ id }) => id);
       const some = await undeliveredOf(receiver, ids, { filter, deps });
@@ -84,19 +85,19 @@ export async function listUndelivered(
         if (found.length === limit) return { undelivered: found, next: { receiver, list, score, id } };
       }
       remaining -= Math.max(1, listed.length);
-      passing -= checked;
+      unchecked -= checked;
       after = reached;
     } while (after !== null);
   }
   return { undelivered: found, next: null };
 }
 
-function isFrom(one: { receiver: string; list: 'open' | 'dead' }, from: UndeliveredPlace): boolean {
+function isNotBefore(one: { receiver: string; list: 'open' | 'dead' }, from: UndeliveredPlace): boolean {
   if (one.receiver !== from.receiver) return one.receiver > from.receiver;
   return from.list === 'open' || one.list === 'dead';
 }
 
-/** Reads some deliveries of a receiver; null for those that do not match. Their events are read in bounded pieces. */
+/** Reads deliveries of a receiver with their events; null for those that the filter excludes. */
 async function undeliveredOf(
   receiver: string,
   ids: readonly string[],
@@ -106,7 +107,7 @@ async function undeliveredOf(
   const entries = facts.map((fact) => fact?.entry ?? NO_ENTRY);
   const found: (Undelivered | null)[] = [];
   while (found.length < ids.length) {
-    for (const entry of await stores.events.atFirst(entries.slice(found.length))) {
+    for (const entry of await stores.events.readSomeAt(entries.slice(found.length))) {
       const [id = '', fact = null] = [ids[found.length], facts[found.length]];
       found.push(fact === null ? null : filtered(deliveryOf(receiver, id, fact), eventOf(entry), filter));
     }
@@ -133,7 +134,7 @@ function filtered(
   };
 }
 
-/** An event that no receiver gets, though nobody chose that. */
+/** An event that no receiver gets because of the config, although no filter excludes it. */
 export const UNMATCHED = z
   .object({
     event: z.string().describe('The id of the event.'),
@@ -143,15 +144,15 @@ export const UNMATCHED = z
     reason: z
       .enum(LISTED_REASONS)
       .describe(
-        '`no-receiver`: a subscription names a receiver that is not there. `not-in-config`: no subscription that leads to the subject is in the config any more.',
+        '`no-receiver`: a subscription names a receiver that does not exist. `not-in-config`: the subscriptions to the subject are no longer in the config.',
       ),
-    subscriptions: z.array(z.string()).describe('The subscriptions that led to the subject.'),
+    subscriptions: z.array(z.string()).describe('The subscriptions to the subject.'),
   })
   .meta({ id: 'Unmatched' });
 
 export type Unmatched = z.infer<typeof UNMATCHED>;
 
-/** The log entry behind which the list goes on. */
+/** Cursor of the list: the id of the last listed log entry. */
 export const UNMATCHED_PLACE = z.object({ entry: z.string().regex(/^\d{1,15}-\d{1,20}$/) });
 
 type UnmatchedPlace = z.infer<typeof UNMATCHED_PLACE>;
@@ -162,7 +163,7 @@ export async function listUnmatched(
   { stores: { events, unmatched } }: OperationContext,
 ): Promise<{ unmatched: Unmatched[]; next: UnmatchedPlace | null }> {
   const listed = await unmatched.list({ before: from?.entry ?? null, count: limit });
-  const entries = await events.atAll(listed.map(({ entry }) => entry));
+  const entries = await events.readAllAt(listed.map(({ entry }) => entry));
   const found = listed.flatMap(({ reason }, index): Unmatched[] => {
     const stored = entries[index] ?? null;
     const event = eventOf(stored);
@@ -189,17 +190,17 @@ export async function listUnmatched(
 
 /** An entry of the event log that was quarantined. */
 export const QUARANTINED_ENTRY = z.object({
-  id: z.string().describe('Where it stood in the log.'),
+  id: z.string().describe('Its id in the log.'),
   at: z.iso.datetime(),
-  kind: z.string().describe('What it says it is.'),
+  kind: z.string().describe('The kind of entry that it states.'),
   subject: z.string().nullable(),
-  reason: z.string().nullable().describe('Why it cannot be read; null when it can be by now.'),
+  reason: z.string().nullable().describe('Why it cannot be read; null when this version can read it.'),
 });
 
 /** Result of returning entries to the log. */
 export const QUARANTINE_REPLAYED = z.object({
-  returned: z.int().describe('How many are back in the log.'),
-  quarantined: z.int().describe('How many there were.'),
+  returned: z.int().describe('Number of entries that were returned to the log.'),
+  quarantined: z.int().describe('Number of quarantined entries before.'),
 });
 
 type ShownEntry = { entry: RawEntry; shown: z.infer<typeof QUARANTINED_ENTRY> };
@@ -209,14 +210,14 @@ export async function listQuarantined(deps: OperationContext): Promise<z.infer<t
   return (await readStored(deps)).map(({ shown }) => shown);
 }
 
-/** Returns entries that are readable by now to the log: receivers that lack them get them. */
+/** Returns readable entries to the log. Receivers that lack them get them. */
 export async function replayQuarantined(
   deps: OperationContext,
 ): Promise<z.infer<typeof QUARANTINE_REPLAYED>> {
   const stored = await readStored(deps);
   let returned = 0;
   for (const { entry, shown } of stored) {
-    if (shown.reason === null && (await deps.stores.quarantine.putBack(entry))) returned += 1;
+    if (shown.reason === null && (await deps.stores.quarantine.returnToLog(entry))) returned += 1;
   }
   return { returned, quarantined: stored.length };
 }

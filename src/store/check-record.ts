@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { FORGOTTEN_WEIGHT, type LogClaim, weightOf } from '../domain/proof/claim.ts';
+import { evidenceWeight, type LogOwner, REMOVED_WEIGHT } from '../domain/proof/log-owner.ts';
 import { PAYMENTS, type Payment, PROOF, type Proof } from '../domain/proof/proof.ts';
 import { type Stated, statementPrint } from '../domain/proof/statement.ts';
 import { asSubjectId, foldHex, type SubjectId } from '../domain/subjects/subject.ts';
@@ -78,13 +78,13 @@ export function checkId({ subject, payment }: { subject: SubjectId; payment: Pay
   return `${subject}|${payment}`;
 }
 
-/** Returns the claim of a check on a log. Nothing is known of a check that is removed or cannot be read. */
-export function claimOf(id: string, check: Check | null): LogClaim {
+/** Returns the owner of a log, by its check. A check that is removed or unreadable loses no log. */
+export function ownerOf(id: string, check: Check | null): LogOwner {
   const subject = asSubjectId(id.slice(0, id.lastIndexOf('|')));
-  if (check === null) return { check: id, subject, amount: null, weight: FORGOTTEN_WEIGHT, isOpen: false };
+  if (check === null) return { check: id, subject, amount: null, weight: REMOVED_WEIGHT, isOpen: false };
   const { statement, state, proof } = check;
   const { amount, sent } = statement;
-  const weight = weightOf({
+  const weight = evidenceWeight({
     isNamed: proof?.checked.includes('intent') ?? false,
     isToKnown: proof?.checked.includes('recipient') ?? false,
     isExact: proof?.moved?.[0]?.amount === (amount ?? sent),
@@ -93,7 +93,7 @@ export function claimOf(id: string, check: Check | null): LogClaim {
 }
 
 /**
- * Returns the name of a transaction in claims on its logs. A log proves one payment in and one out: a delivery may fund the
+ * Returns the name of a transaction in lists of log owners. A log proves one payment in and one out: a delivery may fund the
  * next transfer by its deposit address, but is no refund.
  */
 export function txOf({ payment, chainId, txHash }: Stated): string {

@@ -1,5 +1,5 @@
 import type { EndpointState } from '../domain/proof/ask-times.ts';
-import type { LogClaim } from '../domain/proof/claim.ts';
+import type { LogOwner } from '../domain/proof/log-owner.ts';
 import { PAYMENTS, type Proof } from '../domain/proof/proof.ts';
 import type { Stated } from '../domain/proof/statement.ts';
 import type { WaitingReason } from '../domain/proof/verdict.ts';
@@ -8,7 +8,7 @@ import {
   type Check,
   type CheckState,
   checkId,
-  claimOf,
+  ownerOf,
   fedPayment,
   type LastState,
   type NewCheck,
@@ -238,18 +238,18 @@ export class CheckStore {
     return scripts.endCheck(this.#redis, { keys: this.#keys, args: { ending: this.ending(check, ending) } });
   }
 
-  /** Returns the claims on logs of a statement's transaction by other statements: index of the log -> claim. */
-  async claimsOn(statement: Stated): Promise<Map<number, LogClaim>> {
+  /** Returns the other payments that logs of a statement's transaction proved: index of the log -> its owner. */
+  async ownersOfLogs(statement: Stated): Promise<Map<number, LogOwner>> {
     const base = this.#keys.checks;
-    const owners = await this.#redis.hgetall(`${base}:logs:${txOf(statement)}`);
-    const others = Object.entries(owners).filter(([, id]) => id !== checkId(statement));
-    const claims = await Promise.all(
-      others.map(async ([index, id]): Promise<[number, LogClaim]> => {
+    const ids = await this.#redis.hgetall(`${base}:logs:${txOf(statement)}`);
+    const others = Object.entries(ids).filter(([, id]) => id !== checkId(statement));
+    const owners = await Promise.all(
+      others.map(async ([index, id]): Promise<[number, LogOwner]> => {
         const fields = await this.#redis.hgetall(`${base}:of:${id}`);
-        return [Number(index), claimOf(id, Object.keys(fields).length === 0 ? null : this.#read(id, fields))];
+        return [Number(index), ownerOf(id, Object.keys(fields).length === 0 ? null : this.#read(id, fields))];
       }),
     );
-    return new Map(claims);
+    return new Map(owners);
   }
 
   /** In the order of the subject's payments. */

@@ -77,11 +77,11 @@ export class DirectoryStore {
   }
 
   /** True when it is this process's turn to fetch the lists; no other process gets a turn for so long from now. */
-  async decideBatch(forMs: number): Promise<boolean> {
+  async claimTurn(forMs: number): Promise<boolean> {
     return (await this.#redis.set(this.#keys.directoryTurn, '1', 'PX', forMs, 'NX')) === 'OK';
   }
 
-  async holdTurn(forMs: number): Promise<void> {
+  async delayNextTurn(forMs: number): Promise<void> {
     await this.#redis.pexpire(this.#keys.directoryTurn, Math.round(forMs));
   }
 }

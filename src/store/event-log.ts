@@ -129,7 +129,7 @@ export class EventLog {
   }
 
   /** Returns the first of several entries, at least one, fewer where they are large; null for trimmed ones. */
-  async atFirst(entries: readonly string[]): Promise<(LogEntry | null)[]> {
+  async readSomeAt(entries: readonly string[]): Promise<(LogEntry | null)[]> {
     if (entries.length === 0) return [];
     const args = { mostBytes: MOST_PIECE_BYTES, entries };
     const found = await scripts.readPlaces(this.#redis, { keys: this.#keys, args });
@@ -138,10 +138,10 @@ export class EventLog {
     );
   }
 
-  /** As `atFirst`, but for all places. */
-  async atAll(entries: readonly string[]): Promise<(LogEntry | null)[]> {
+  /** As `readSomeAt`, but for all places. */
+  async readAllAt(entries: readonly string[]): Promise<(LogEntry | null)[]> {
     const found: (LogEntry | null)[] = [];
-    while (found.length < entries.length) found.push(...(await this.atFirst(entries.slice(found.length))));
+    while (found.length < entries.length) found.push(...(await this.readSomeAt(entries.slice(found.length))));
     return found;
   }
 

@@ -38,7 +38,7 @@ export class Quarantine {
   }
 
   /** Puts an entry back at the end of the log, from where it is delivered. False when another process was faster. */
-  async putBack(entry: RawEntry): Promise<boolean> {
+  async returnToLog(entry: RawEntry): Promise<boolean> {
     const args = { entry: stored(entry), fields: entry.fields };
     return (await scripts.returnEntry(this.#redis, { keys: this.#keys, args })) !== '';
   }

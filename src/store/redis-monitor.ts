@@ -2,7 +2,7 @@ import { withTimeout } from '../with-timeout.ts';
 import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import { isPersistent, type Persistence, readPersistence } from './persistence.ts';
-import { isOff } from './startup-checks.ts';
+import { isClockOff } from './startup-checks.ts';
 
 /** All spans are counted in ticks of about a second: a process that was paused itself must not blame Redis for it. */
 const TICK_MS = 1_000;
@@ -169,7 +169,7 @@ export class RedisMonitor {
   #noteClock(skewMs: number): void {
     const before = this.#clockSkewMs;
     this.#clockSkewMs = skewMs;
-    if (before !== null && isOff(before) !== isOff(skewMs)) this.#options.onClock(skewMs);
+    if (before !== null && isClockOff(before) !== isClockOff(skewMs)) this.#options.onClock(skewMs);
   }
 
   #note(persistence: Persistence): void {

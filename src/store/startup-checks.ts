@@ -2,7 +2,7 @@ import type { RedisClient } from './commands.ts';
 import { redisTimeMs } from './connection.ts';
 import { parseInfo, persistenceWarning, readPersistence } from './persistence.ts';
 
-/** A finding about Redis that the daemon cannot (`fatal`) or should not run with. */
+/** A fault of a Redis server. `fatal`: the daemon cannot run with it; else it runs, and logs a warning. */
 export type RedisFinding = { fatal: boolean; message: string };
 
 /** `PEXPIRE … GT`, which the retention of finished subjects needs, came with 7.0. */
@@ -10,12 +10,12 @@ const LEAST_VERSION = [7, 0] as const;
 
 const CLOCK_WARNING_MS = 2_000;
 
-/** True when our clock and that of Redis differ by more than the tolerance. */
-export function isOff(skewMs: number): boolean {
+/** True when the clocks of this machine and of Redis differ so much that a warning is due. */
+export function isClockOff(skewMs: number): boolean {
   return Math.abs(skewMs) > CLOCK_WARNING_MS;
 }
 
-/** Checks the version, eviction policy, persistence and clock of a Redis. An empty list means that it is suitable. */
+/** Checks the version, eviction policy, persistence and clock of a Redis server. Returns the faults, an empty list for none. */
 export async function checkRedis(redis: RedisClient): Promise<RedisFinding[]> {
   const info = parseInfo(await redis.info());
   const findings: RedisFinding[] = [];
@@ -37,7 +37,7 @@ export async function checkRedis(redis: RedisClient): Promise<RedisFinding[]> {
   const warning = persistenceWarning(await readPersistence(redis));
   if (warning !== null) findings.push({ fatal: false, message: warning });
   const skewMs = Math.abs((await redisTimeMs(redis)) - Date.now());
-  if (isOff(skewMs)) {
+  if (isClockOff(skewMs)) {
     findings.push({
       fatal: false,
       message: `the clock of this machine is ${(skewMs / 1_000).toFixed(1)} s off the clock of Redis`,

@@ -9,7 +9,7 @@ import { type Database, prepareTables } from '../../src/books/sql/database.ts';
 import { openSqlite } from '../../src/books/sql/sqlite.ts';
 import type { BooksReport } from '../../src/domain/books/report-schema.ts';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
@@ -43,10 +43,10 @@ async function stage({ retentionMs = 400 * DAY_MS } = {}) {
     subjects,
     registry: new Registry(redis, keys, subjects),
     deliveries: new DeliveryStore(redis, keys),
-    directory: COMMON,
+    directory: COMMON_NAMES,
   };
   const rules = { zone: 'UTC', closeAfterMs: 3_600_000, retentionMs, checked: new Set<string>() };
-  const reader = new BooksReader(database, { ...rules, directory: COMMON });
+  const reader = new BooksReader(database, { ...rules, directory: COMMON_NAMES });
   const feed = (store: Database = database): Feed => new Feed(new BookStore(store), sources, rules);
   const append = async (...reported: Reported[]): Promise<void> => {
     for (const one of reported) {
@@ -310,7 +310,7 @@ test('refuses a day of which transfers were removed, also once the retention is 
     { opening: { count: 0 }, started: { count: 1 }, ended: { count: 0 }, closing: { count: 1 } },
   ]);
   const rules = { zone: 'UTC', closeAfterMs: hourMs, retentionMs: 400 * DAY_MS };
-  const longer = new BooksReader(database, { ...rules, directory: COMMON, checked: new Set() });
+  const longer = new BooksReader(database, { ...rules, directory: COMMON_NAMES, checked: new Set() });
   for (const [zone, first] of [
     ['UTC', '2026-11-23'],
     ['Asia/Tokyo', '2026-11-24'],

@@ -8,7 +8,7 @@ import { Books } from '../../src/books/books.ts';
 import { DailyReportMailer } from '../../src/books/daily-report-mailer.ts';
 import { BooksReader } from '../../src/books/reader.ts';
 import { openSqlite } from '../../src/books/sql/sqlite.ts';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import { Secret } from '../../src/secret.ts';
 import { Signals } from '../../src/signals.ts';
 import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
@@ -42,7 +42,7 @@ async function stage() {
     subjects,
     registry: new Registry(redis, keys, subjects),
     deliveries: new DeliveryStore(redis, keys),
-    directory: COMMON,
+    directory: COMMON_NAMES,
   };
   const mailbox = await started(new Mailbox(() => 'nothing'));
   const report = { atMinute: 0, to: ['treasury@example.com'] };
@@ -53,7 +53,12 @@ async function stage() {
   signals.on('books.fed', ({ readMs }) => {
     seen.readMs = readMs;
   });
-  const reader = new BooksReader(database, { ...rules, zone: 'UTC', directory: COMMON, checked: new Set() });
+  const reader = new BooksReader(database, {
+    ...rules,
+    zone: 'UTC',
+    directory: COMMON_NAMES,
+    checked: new Set(),
+  });
   const smtp = { url: new Secret(mailbox.url), from: 'transfers@example.com' };
   const reportMailer = new DailyReportMailer({ database, reader, smtp, report, zone: 'UTC', log });
   const config = { ...rules, url: null, hasTls: false, timeZone: 'UTC', report };

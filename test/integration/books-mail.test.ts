@@ -5,7 +5,7 @@ import { DailyReportMailer, mailOf } from '../../src/books/daily-report-mailer.t
 import { transfersCsv } from '../../src/books/formats/csv.ts';
 import { reportHtml } from '../../src/books/formats/html.ts';
 import { BooksReader } from '../../src/books/reader.ts';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import { Secret } from '../../src/secret.ts';
 import { BooksStage, DAY_MS, FIRST_MS } from '../support/books-stage.ts';
 import { Mailbox } from '../support/mailbox.ts';
@@ -149,7 +149,7 @@ test('skips a missed report whose day the books have removed, and sends the othe
   await reportMailer().send(atSeven + DAY_MS, books.place);
   await books.close(4 * DAY_MS);
   const rules = { zone: 'UTC', closeAfterMs: HOUR_MS, retentionMs: 2 * DAY_MS };
-  const reader = new BooksReader(books.database, { ...rules, directory: COMMON, checked: new Set() });
+  const reader = new BooksReader(books.database, { ...rules, directory: COMMON_NAMES, checked: new Set() });
   await reportMailer(reader).send(atSeven + 4 * DAY_MS, books.place);
   await reportMailer(reader).send(atSeven + 4 * DAY_MS + HOUR_MS, books.place);
   const days = mailbox.mails.map(({ subject }) => /\d{4}-\d{2}-\d{2}/.exec(subject ?? '')?.[0]);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import { reportAs } from '../../src/server/api/routes/books.ts';
 import { BooksStage, DAY_MS, FIRST_MS, type Reported } from '../support/books-stage.ts';
 import { opening } from '../support/opening.ts';
@@ -103,7 +103,7 @@ test('serves others again and again while it makes the report of a big day', asy
   const reader = books.reader([], {
     chain: (chainId) => {
       inOneGo[inOneGo.length - 1] = (inOneGo.at(-1) ?? 0) + 1;
-      return COMMON.chain(chainId);
+      return COMMON_NAMES.chain(chainId);
     },
   });
   const { transfers: rows } = await reader.report({ day: '2026-11-21' }, NOW_MS);

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { afterEach, beforeEach, describe, expect, inject, onTestFinished, test, vi } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { proofOf } from '../../src/domain/proof/proof-flags.ts';
-import { Checks } from '../../src/queues/checks/checks.ts';
+import { PaymentChecks } from '../../src/queues/checks/checks.ts';
 import { runCheck } from '../../src/queues/checks/run-check.ts';
 import { CheckStore } from '../../src/store/checks.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
@@ -619,8 +619,8 @@ describe('the feed', () => {
     await feed.begin();
     const reported = await filled(1);
     // It has not been notified of the newer config yet.
-    const without = new Checks({ ...stage.deps(), readers: new Map() });
-    await without.settleLeft();
+    const without = new PaymentChecks({ ...stage.deps(), readers: new Map() });
+    await without.settleRemovedChains();
     await without.close();
     feed.start();
     await eventually('it is fed', async () => (await stage.store.of(reported)).length === 1);
@@ -732,9 +732,9 @@ describe('a chain that is removed from the config', () => {
     const [slow] = (await stage.store.claim('slow', new Map([[CHAIN, 1]]))).claimed;
     if (slow === undefined) throw new Error('nothing was claimed');
 
-    const without = new Checks({ ...stage.deps(), readers: new Map() });
+    const without = new PaymentChecks({ ...stage.deps(), readers: new Map() });
     await eventually('all have ended', async () => {
-      await without.settleLeft();
+      await without.settleRemovedChains();
       return (await inState('unchecked')) === many.length;
     });
     await without.close();
@@ -745,7 +745,7 @@ describe('a chain that is removed from the config', () => {
     expect(await stage.proofs()).toHaveLength(1);
 
     const back = stage.start();
-    await back.checks.settleLeft();
+    await back.checks.settleRemovedChains();
     await eventually('all are reported', async () => (await inState('verified')) === many.length + 1);
     expect(await stage.proofs()).toHaveLength(many.length + 1);
   });

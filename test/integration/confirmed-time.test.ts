@@ -40,7 +40,7 @@ async function stage() {
       redis,
       keys,
       process: name,
-      upstreamAhead: (at) => dates.aheadOf(at),
+      upstreamAhead: (at) => dates.leadsOverRedis(at),
       onCompared: () => undefined,
       onError: (error) => {
         throw error;

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import { OPEN_STATES } from '../../src/domain/transfers/transfer-move.ts';
 import { DEFINITIONS } from '../../src/metrics/instruments.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
@@ -142,7 +142,7 @@ function emitEverything(signals: Signals): void {
 }
 
 function emitChecks(signals: Signals): void {
-  const ended = { chainId: '8453', corridor: '10:8453', lagSeconds: 3 };
+  const ended = { chainId: '8453', route: '10:8453', lagSeconds: 3 };
   signals.emit('check.ended', { ...ended, state: 'verified' });
   signals.emit('check.ended', { ...ended, state: 'disputed' });
   signals.emit('checks.missed', { reason: 'trimmed' });
@@ -274,7 +274,7 @@ describe.skipIf(installation.skip)(`against a real Prometheus${installation.note
         },
       ],
     },
-    tokens: { directory: COMMON, listed: COMMON },
+    tokens: { directory: COMMON_NAMES, listed: COMMON_NAMES },
     health: HEALTH,
     receivers: [{ name: 'backend', type: 'webhook' }],
     routes: ['base-to-optimism'],

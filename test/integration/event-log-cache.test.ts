@@ -70,9 +70,9 @@ test('a piece of the log ends once it has 2 MiB, in either order; small entries 
     expect(await log.before('0-0', 11)).toEqual({ entries: [], more: false });
     const places = ['31-0', ...all];
     const ids = (entries: readonly (LogEntry | null)[]) => entries.map((entry) => entry?.id ?? null);
-    expect(ids(await log.atFirst(places))).toEqual([null, ...all.slice(0, 13)]);
-    expect(ids(await log.atFirst(all.slice(12)))).toEqual(all.slice(12, 15));
-    expect(ids(await log.atAll(places))).toEqual([null, ...all]);
+    expect(ids(await log.readSomeAt(places))).toEqual([null, ...all.slice(0, 13)]);
+    expect(ids(await log.readSomeAt(all.slice(12)))).toEqual(all.slice(12, 15));
+    expect(ids(await log.readAllAt(places))).toEqual([null, ...all]);
   } finally {
     await disconnect(redis);
   }

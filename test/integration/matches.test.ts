@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import { goneFor, matchesOf, matchFacts, readBatch, unledBy } from '../../src/queues/deliveries/matches.ts';
 import { redisTimeMs } from '../../src/store/connection.ts';
 import { type Desired, syncConfig } from '../../src/store/sync-config.ts';
@@ -21,7 +21,7 @@ test('events logged before a reload that moves their subject are for the receive
     const receivers = (await registry.receivers()).toSorted((one, other) => (one.name < other.name ? -1 : 1));
     const found: Record<string, string[]> = {};
     for (const receiver of receivers) {
-      const matched = await matchesOf(receiver, facts, { registry, directory: COMMON });
+      const matched = await matchesOf(receiver, facts, { registry, directory: COMMON_NAMES });
       found[receiver.name] = matched.flatMap(({ roots }) => roots);
     }
     return found;
@@ -60,7 +60,7 @@ test('a receiver that joins a subscription gets no event from before, under the 
     const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
     const receiver = (await registry.receivers()).find((one) => one.name === name);
     const matched =
-      receiver === undefined ? [] : await matchesOf(receiver, facts, { registry, directory: COMMON });
+      receiver === undefined ? [] : await matchesOf(receiver, facts, { registry, directory: COMMON_NAMES });
     return matched.map(({ event }) => event.data.sequence);
   };
   await sync({ a: { subject: ONE, receivers: ['backend'] } });
@@ -95,7 +95,7 @@ test('a receiver that moves to another subscription of a subject gets what it ha
     const receiver = (await registry.receivers()).find((one) => one.name === name);
     return receiver === undefined
       ? 0
-      : (await matchesOf(receiver, facts, { registry, directory: COMMON })).length;
+      : (await matchesOf(receiver, facts, { registry, directory: COMMON_NAMES })).length;
   };
   const log = async (...names: string[]): Promise<void> => {
     for (const [index, name] of names.entries())
@@ -125,7 +125,7 @@ test('an event is for the receiver of its subject also after two moves before it
   const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
   const matched = [];
   for (const receiver of await registry.receivers()) {
-    const found = await matchesOf(receiver, facts, { registry, directory: COMMON });
+    const found = await matchesOf(receiver, facts, { registry, directory: COMMON_NAMES });
     if (found.length > 0) matched.push(receiver.name);
   }
   expect(matched).toEqual(['backend']);
@@ -145,7 +145,8 @@ test('a receiver that is back in the config goes on from its place, also where a
   await syncConfig(registry, whole, await events.newest());
   const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
   const desk = (await registry.receivers()).find(({ name }) => name === 'desk');
-  const matched = desk === undefined ? [] : await matchesOf(desk, facts, { registry, directory: COMMON });
+  const matched =
+    desk === undefined ? [] : await matchesOf(desk, facts, { registry, directory: COMMON_NAMES });
   expect(matched).toHaveLength(1);
 });
 
@@ -178,7 +179,7 @@ test('an event that is suspended again after its release, before its match, wait
     if (then !== undefined) await syncConfig(registry, then, '0-0');
     const { facts } = await readBatch((await events.after(from, 10)).entries, events);
     const receivers = await registry.receivers();
-    const matchesFor = await matchFacts(facts, { registry, directory: COMMON });
+    const matchesFor = await matchFacts(facts, { registry, directory: COMMON_NAMES });
     const unled = unledBy(facts, receivers, matchesFor);
     const waits = unled.length > 0 && (await registry.suspensions.waitAgain(unled)) === 0;
     const desk = receivers.find(({ name }) => name === 'desk');

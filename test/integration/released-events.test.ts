@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { walletId } from '../../src/domain/subjects/subject.ts';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import { matchFacts, readBatch } from '../../src/queues/deliveries/matches.ts';
 import { commitRecord } from '../../src/queues/polls/commit-record.ts';
 import { ConfirmedTime } from '../../src/store/confirmed-time.ts';
@@ -256,7 +256,7 @@ test('events read before a reload are matched by the claims that go on', async (
   );
   const known = await registry.subscriptions([`a|${ONE}`]);
   const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
-  const matchesFor = await matchFacts(facts, { registry, directory: COMMON }, known);
+  const matchesFor = await matchFacts(facts, { registry, directory: COMMON_NAMES }, known);
   const matched = (await registry.receivers()).flatMap((receiver) => matchesFor(receiver));
   expect(matched.map(({ roots }) => roots)).toEqual([[`b|${ONE}`]]);
 });

@@ -3,7 +3,7 @@ import { Agent, request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import { type MetricSources, Metrics } from '../../src/metrics/metrics.ts';
 import { Secret } from '../../src/secret.ts';
 import type { ApiOptions } from '../../src/server/api/api.ts';
@@ -44,7 +44,7 @@ async function serve(
       checks: async () => ({ chains: [], unreadSeconds: null }),
       ...options.sources,
     },
-    tokens: { directory: COMMON, listed: COMMON },
+    tokens: { directory: COMMON_NAMES, listed: COMMON_NAMES },
     health: HEALTH,
     receivers: [],
     routes: [],

@@ -1,6 +1,6 @@
 import { expect, inject, test, vi } from 'vitest';
 import { assembleOperations } from '../../src/daemon/stores.ts';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import { retryDeadLetters } from '../../src/operations/deliveries.ts';
 import { listReceivers } from '../../src/operations/receivers.ts';
 import { listUndelivered } from '../../src/operations/undelivered.ts';
@@ -38,7 +38,7 @@ async function stage({ dead, waiting = 0 }: { dead: number; waiting?: number }) 
     redis,
     keys,
     epoch: firstEpoch(redis, keys),
-    directory: COMMON,
+    directory: COMMON_NAMES,
     onForeign,
   });
   const name = 'backend';

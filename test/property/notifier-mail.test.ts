@@ -4,7 +4,7 @@ import { createTransport, type SendMailOptions } from 'nodemailer';
 import { describe, expect, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import {
   makeDigestMessage,
   makeDigestNotice,
@@ -107,7 +107,7 @@ test('no text of the upstream becomes markup', () => {
 test('no text of the upstream becomes markup in a digest', () => {
   fc.assert(
     fc.property(digests, (events) => {
-      const html = renderDigestHtml(makeDigestNotice(events, COMMON));
+      const html = renderDigestHtml(makeDigestNotice(events, COMMON_NAMES));
       expect(withoutOwnTags(html)).not.toMatch(/[<>"']/);
     }),
     { numRuns: 200 },
@@ -117,7 +117,7 @@ test('no text of the upstream becomes markup in a digest', () => {
 test('no text of the upstream adds a line to a digest or reorders one', () => {
   fc.assert(
     fc.property(digests, (events) => {
-      const notice = makeDigestNotice(events, COMMON);
+      const notice = makeDigestNotice(events, COMMON_NAMES);
       expect(notice.title.length).toBeLessThanOrEqual(150);
       const rows = notice.groups.flatMap((group) => group.rows);
       const lines = renderDigestText(notice).split('\n');
@@ -156,7 +156,7 @@ describe('no text of the upstream adds a header or a recipient', () => {
     to: ['a@example.com'],
     remaining: [],
     nowMs: 0,
-    directory: COMMON,
+    directory: COMMON_NAMES,
   };
   const plain = ['date', 'from', 'to', 'subject', 'message-id', 'mime-version', 'content-type'];
   const ours = ['auto-submitted', 'x-intentwatch-event'];
@@ -190,7 +190,7 @@ describe('no text of the upstream adds a header or a recipient', () => {
         expect(to).toEqual(['a@example.com']);
         expect(parsed.messageId).toBe('<digest.b1.oncall@intentwatch.example.com>');
         expect(parsed.headers.get('x-intentwatch-event')).toEqual(events.map(() => 'evt_0123'));
-        expect(parsed.subject).toBe(makeDigestNotice(events, COMMON).title.replaceAll('=?', '= ?'));
+        expect(parsed.subject).toBe(makeDigestNotice(events, COMMON_NAMES).title.replaceAll('=?', '= ?'));
       }),
       { numRuns: 50 },
     );

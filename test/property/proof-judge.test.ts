@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Funding } from '../../src/domain/proof/claim.ts';
+import type { Funding } from '../../src/domain/proof/log-owner.ts';
 import type { Move, TxState } from '../../src/domain/proof/proof.ts';
 import type { Statement } from '../../src/domain/proof/statement.ts';
 import { judge } from '../../src/domain/proof/verdict.ts';
@@ -9,8 +9,8 @@ import {
   ALICE,
   BOB,
   block,
-  claim,
   INTENT,
+  logOwner,
   move,
   rules,
   SOLVER,
@@ -102,8 +102,8 @@ const anyRules = fc
   })
   .map(({ claimedIndexes, held, weight, isOpen, funding, secondsLater }) =>
     rules({
-      claimOn: (index) =>
-        claimedIndexes.includes(index) ? claim({ subject: OTHER, amount: held, weight, isOpen }) : null,
+      ownerOf: (index) =>
+        claimedIndexes.includes(index) ? logOwner({ subject: OTHER, amount: held, weight, isOpen }) : null,
       funding,
       nowMs: (STATED_AT + secondsLater) * 1_000,
     }),
@@ -140,7 +140,7 @@ test('nothing is verified that no endpoint has as final', () => {
       expect(verdict.proof.singleSource ?? false).toBe(finalHosts(responses).size === 1);
       const [only, ...others] = verdict.proof.moved ?? [];
       expect(others).toEqual([]);
-      const holder = known.claimOn(only?.index ?? -1);
+      const holder = known.ownerOf(only?.index ?? -1);
       expect(holder === null ? [] : [holder.check]).toEqual(verdict.from);
       const moved = BigInt(only?.amount ?? '0');
       expect(moved).toBeGreaterThanOrEqual(BigInt(stated.amount ?? '1'));

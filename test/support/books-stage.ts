@@ -9,7 +9,7 @@ import { type Database, prepareTables } from '../../src/books/sql/database.ts';
 import { openSqlite } from '../../src/books/sql/sqlite.ts';
 import type { Event } from '../../src/domain/events/event.ts';
 import { renderEvent } from '../../src/domain/events/make-event.ts';
-import { COMMON, type Directory } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES, type Directory } from '../../src/domain/transfers/chains.ts';
 
 export const DAY_MS = 86_400_000;
 
@@ -135,7 +135,7 @@ export class BooksStage {
         const observation = observationOf(renderEvent(event, [], new Map()), event);
         return { observation, entry: '1-0', receivers };
       });
-      await ingest(writer, { place: this.place, directory: COMMON }, seen);
+      await ingest(writer, { place: this.place, directory: COMMON_NAMES }, seen);
     });
   }
 
@@ -162,7 +162,7 @@ export class BooksStage {
       zone: 'UTC',
       closeAfterMs: 3_600_000,
       retentionMs: 400 * DAY_MS,
-      directory: { ...COMMON, ...names },
+      directory: { ...COMMON_NAMES, ...names },
       checked: new Set(checked),
     });
   }

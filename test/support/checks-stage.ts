@@ -4,7 +4,7 @@ import type { Event } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { TxState } from '../../src/domain/proof/proof.ts';
 import { intentId, type SubjectId } from '../../src/domain/subjects/subject.ts';
-import { Checks } from '../../src/queues/checks/checks.ts';
+import { PaymentChecks } from '../../src/queues/checks/checks.ts';
 import { CheckFeed } from '../../src/queues/checks/feed.ts';
 import { type CheckContext, FailureLog } from '../../src/queues/checks/run-check.ts';
 import { commitRecord } from '../../src/queues/polls/commit-record.ts';
@@ -118,7 +118,7 @@ end
 return 0`;
 
 /** One process that feeds checks and works on them. */
-export type Verifier = { feed: CheckFeed; checks: Checks; signals: Signals; close(): Promise<void> };
+export type Verifier = { feed: CheckFeed; checks: PaymentChecks; signals: Signals; close(): Promise<void> };
 
 /** Transfers, their checks and their events, in a Redis under a prefix of its own. */
 export class ChecksStage {
@@ -197,7 +197,7 @@ export class ChecksStage {
 
   start(redis: RedisClient = this.redis): Verifier {
     const deps = this.deps(redis);
-    const checks = new Checks(deps);
+    const checks = new PaymentChecks(deps);
     const feed = this.feed(redis, { onFed: () => checks.wake(), signals: deps.signals });
     feed.start();
     checks.start();

@@ -1,4 +1,4 @@
-import { COMMON, type Directory } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES, type Directory } from '../../src/domain/transfers/chains.ts';
 import { type Health, type MetricSources, Metrics, type MetricsOptions } from '../../src/metrics/metrics.ts';
 import { Signals } from '../../src/signals.ts';
 import { HEALTH, NO_TRANSFERS } from './health.ts';
@@ -30,7 +30,7 @@ type Wanted = Partial<Omit<MetricsOptions, 'sources' | 'health'>> & {
 export function metricsOf({
   sources = {},
   health = {},
-  directory = COMMON,
+  directory = COMMON_NAMES,
   ...wanted
 }: Wanted = {}): Metrics {
   return new Metrics({

@@ -1,4 +1,4 @@
-import type { LogClaim } from '../../src/domain/proof/claim.ts';
+import type { LogOwner } from '../../src/domain/proof/log-owner.ts';
 import type { Found, Move, TxState } from '../../src/domain/proof/proof.ts';
 import type { Statement } from '../../src/domain/proof/statement.ts';
 import type { JudgeRules } from '../../src/domain/proof/verdict.ts';
@@ -68,7 +68,7 @@ export function failed(endpoint: string): TxState {
 /** The rules a minute after the statement: the token is listed, and no log is claimed. */
 export function rules(fields: Partial<JudgeRules> = {}): JudgeRules {
   return {
-    claimOn: () => null,
+    ownerOf: () => null,
     funding: null,
     rememberedMs: 30 * 86_400_000,
     isListed: (token) => token === TOKEN,
@@ -79,8 +79,8 @@ export function rules(fields: Partial<JudgeRules> = {}): JudgeRules {
   };
 }
 
-/** The claim of another transfer on all of a log whose recipient is known. */
-export function claim(fields: Partial<LogClaim> = {}): LogClaim {
+/** The logOwner of another transfer on all of a log whose recipient is known. */
+export function logOwner(fields: Partial<LogOwner> = {}): LogOwner {
   const subject = intentId(`0x${'22'.repeat(32)}`);
   return { check: `${subject}|destination`, subject, amount: '1000', weight: 3, isOpen: false, ...fields };
 }

@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import { follow } from '../../src/queues/deliveries/follow.ts';
 import type { RelayContext } from '../../src/queues/deliveries/relay-context.ts';
 import { Sender } from '../../src/queues/deliveries/sender.ts';
@@ -41,7 +41,7 @@ export function relayStage(later: (close: () => Promise<unknown>) => void, url?:
     deliveries: stores.deliveries,
     log,
   });
-  const deps: RelayContext = { stores, directory: COMMON, sender, signals: new Signals(), log };
+  const deps: RelayContext = { stores, directory: COMMON_NAMES, sender, signals: new Signals(), log };
   const failed: string[] = [];
   return {
     ...stage,

@@ -3,7 +3,7 @@ import list from '@uniswap/default-token-list' with { type: 'json' };
 import { getAddress, sha256 } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { TOKENS } from '../../sandbox/world/chains.ts';
-import { COMMON, COMMON_TOKENS, TOKEN_SOURCES, tokenKey } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES, COMMON_TOKENS, TOKEN_SOURCES, tokenKey } from '../../src/domain/transfers/chains.ts';
 
 /** The list uses another id for Solana. */
 const SOLANA = { ours: '1399811149', lists: 501000101 };
@@ -41,7 +41,7 @@ describe('a token that is built in', () => {
 
 test('every token of the sandbox is known by its address', () => {
   for (const { chainId, address, decimals } of TOKENS)
-    expect(COMMON.token(String(chainId), address), `${chainId} ${address}`).toMatchObject({ decimals });
+    expect(COMMON_NAMES.token(String(chainId), address), `${chainId} ${address}`).toMatchObject({ decimals });
 });
 
 /** Base58 over 21 bytes and the first 4 of their double hash. */

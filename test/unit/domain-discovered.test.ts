@@ -1,30 +1,30 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { COMMON, extendDirectory, tokenKey } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES, extendDirectory, tokenKey } from '../../src/domain/transfers/chains.ts';
 import {
   contradictions,
   type DiscoveredToken,
   discoveredDirectory,
+  mergeTokens,
+  parseChains,
   quoteSigners,
-  takeChains,
-  takeTokens,
 } from '../../src/domain/transfers/discovered.ts';
 
 const ADDRESS = `0x${'1B'.repeat(20)}`;
 const USDC = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 
-type Listed = Parameters<typeof takeTokens>[1][number];
+type Listed = Parameters<typeof mergeTokens>[1][number];
 
 function token(more: Partial<Listed> = {}): Listed {
   return { chainId: 8453, address: ADDRESS, symbol: 'PUSD', decimals: 6, ...more };
 }
 
 function known(...lists: (readonly Listed[])[]): DiscoveredToken[] {
-  return lists.reduce<DiscoveredToken[]>((before, list) => takeTokens(before, list).entries, []);
+  return lists.reduce<DiscoveredToken[]>((before, list) => mergeTokens(before, list).entries, []);
 }
 
-function directory(tokens: DiscoveredToken[], chains: Parameters<typeof takeChains>[0] = []) {
-  return discoveredDirectory(COMMON, { chains: takeChains(chains).entries, tokens });
+function directory(tokens: DiscoveredToken[], chains: Parameters<typeof parseChains>[0] = []) {
+  return discoveredDirectory(COMMON_NAMES, { chains: parseChains(chains).entries, tokens });
 }
 
 describe('a token that the upstream lists', () => {
@@ -44,7 +44,7 @@ describe('a token that the upstream lists', () => {
     ['with no address', { address: '../../' }],
     ['of a chain that cannot be', { chainId: 0 }],
   ])('%s is skipped', (_, more) => {
-    expect(takeTokens([], [token(more), token()])).toMatchObject({ skipped: 1, entries: [{ decimals: 6 }] });
+    expect(mergeTokens([], [token(more), token()])).toMatchObject({ skipped: 1, entries: [{ decimals: 6 }] });
   });
 
   test('and not any more stays known', () => {
@@ -59,7 +59,7 @@ describe('a token that the upstream lists', () => {
   ])('with other decimals %s is reported in base units', (_, tokens) => {
     const address = tokens[0]?.address ?? '';
     expect(directory(tokens).token('8453', address)).toBeNull();
-    expect(contradictions(COMMON, { chains: [], tokens })).toEqual([
+    expect(contradictions(COMMON_NAMES, { chains: [], tokens })).toEqual([
       { chainId: '8453', address, known: 6, listed: 18 },
     ]);
   });
@@ -91,8 +91,10 @@ describe('a chain that the upstream lists', () => {
   });
 
   test('with a name that no mail could show retains the built-in one, and its signer', () => {
-    const { entries } = takeChains([{ ...chain, name: 'Base\r\nBcc: x@example.com' }]);
-    expect(discoveredDirectory(COMMON, { chains: entries, tokens: [] }).chain('8453')?.name).toBe('Base');
+    const { entries } = parseChains([{ ...chain, name: 'Base\r\nBcc: x@example.com' }]);
+    expect(discoveredDirectory(COMMON_NAMES, { chains: entries, tokens: [] }).chain('8453')?.name).toBe(
+      'Base',
+    );
     expect(quoteSigners(entries)).toEqual(new Map([[8453, '0xabc']]));
   });
 });
@@ -118,5 +120,5 @@ test('for any lists, a token that is shown has the decimals of every entry of th
 });
 
 function takeable(list: readonly Listed[]): Listed[] {
-  return list.filter((one) => takeTokens([], [one]).skipped === 0);
+  return list.filter((one) => mergeTokens([], [one]).skipped === 0);
 }

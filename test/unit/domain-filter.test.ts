@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { passesFilter, type TransferFilter } from '../../src/domain/events/filter.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 
 const USDC_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 const USDC_OPTIMISM = '0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85';
@@ -23,7 +23,7 @@ function passes(
   record: JsonObject,
   roots: readonly string[] = ROOTS,
 ): boolean {
-  return passesFilter({ ...ALL, ...filter }, { record, roots }, COMMON);
+  return passesFilter({ ...ALL, ...filter }, { record, roots }, COMMON_NAMES);
 }
 
 const TRANSFER: JsonObject = {

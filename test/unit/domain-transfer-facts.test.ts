@@ -6,7 +6,7 @@ import { makeEvent } from '../../src/domain/events/make-event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { promisedBy, readImportedQuote } from '../../src/domain/quotes/promised.ts';
 import { asSubjectId, eventKind } from '../../src/domain/subjects/subject.ts';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import { transferFacts } from '../../src/domain/transfers/transfer-facts.ts';
 
 const HASH = `0x${'ab'.repeat(32)}`;
@@ -66,7 +66,7 @@ function eventOf(record: JsonObject, more: More = {}, id = `intent:${HASH}`): Ev
 }
 
 const factsOf = (record: JsonObject, more?: More, id?: string) =>
-  transferFacts(eventOf(record, more, id), COMMON) ?? {};
+  transferFacts(eventOf(record, more, id), COMMON_NAMES) ?? {};
 
 const usdc = (amount: string, units: string, end: 'base' | 'optimism') => ({
   amount,
@@ -227,7 +227,7 @@ describe('the summary of a transfer in an event', () => {
   });
 
   test('states nothing where nothing is known', () => {
-    expect(transferFacts(eventOf({ status: 'filled' }), COMMON)).toBe(null);
+    expect(transferFacts(eventOf({ status: 'filled' }), COMMON_NAMES)).toBe(null);
   });
 
   test('fits its schema, for any record', () => {
@@ -259,7 +259,7 @@ describe('the summary of a transfer in an event', () => {
         );
         const facts = transferFacts(
           eventOf(record, { before: record, changes: Object.keys(record) }),
-          COMMON,
+          COMMON_NAMES,
         );
         if (facts !== null) expect(TRANSFER.parse(facts)).toEqual(facts);
       }),

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { ExpiringSecret } from '../../src/config/fields/signing-secret.ts';
-import { largeRemoval, named } from '../../src/daemon/config-changes.ts';
+import { groupByKind, largeRemoval } from '../../src/daemon/config-changes.ts';
 import { withEndedSecrets } from '../../src/daemon/reloads.ts';
 import { Secret } from '../../src/secret.ts';
 
@@ -22,7 +22,7 @@ describe('a removal is large', () => {
     ['all 3 quotes beside 100 wallets that stay', [...wallets(100), ...quotes], wallets(100), true],
     ['3 of 15 wallets and no quote', [...wallets(15), ...quotes], [...wallets(12), ...quotes], false],
   ])('%s: %o -> %o', (_, before, after, isLarge) => {
-    const removal = largeRemoval(named(before, []), named(after, []), { confirmAfter: 0.2 });
+    const removal = largeRemoval(groupByKind(before, []), groupByKind(after, []), { confirmAfter: 0.2 });
     expect(removal !== null).toBe(isLarge);
   });
 
@@ -30,19 +30,19 @@ describe('a removal is large', () => {
     [['a', 'b', 'c'], ['d'], true],
     [['a', 'b', 'c'], ['a'], false],
   ])('by receivers: %o -> %o', (before, after, isLarge) => {
-    const removal = largeRemoval(named([], before), named([], after), { confirmAfter: 0.2 });
+    const removal = largeRemoval(groupByKind([], before), groupByKind([], after), { confirmAfter: 0.2 });
     expect(removal !== null).toBe(isLarge);
   });
 
   test('never with 100%, and from 3 on with 0%', () => {
     const of = (confirmAfter: number, after: number) =>
-      largeRemoval(named(wallets(100), []), named(wallets(after), []), { confirmAfter });
+      largeRemoval(groupByKind(wallets(100), []), groupByKind(wallets(after), []), { confirmAfter });
     expect([of(1, 0), of(0, 98)]).toEqual([null, null]);
     expect(of(0, 97)).toMatchObject({ wallets: { removed: 3, of: 100 } });
   });
 
   test('with the first 100 ids', () => {
-    const removal = largeRemoval(named(wallets(300), ['a']), named(wallets(50), ['a']), {
+    const removal = largeRemoval(groupByKind(wallets(300), ['a']), groupByKind(wallets(50), ['a']), {
       confirmAfter: 0.2,
     });
     expect(removal).toEqual({

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { COMMON, extendDirectory } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES, extendDirectory } from '../../src/domain/transfers/chains.ts';
 import {
   makeDigestMessage,
   makeDigestNotice,
@@ -24,7 +24,7 @@ const ENVELOPE = {
   to: ['a@example.com'],
   remaining: [],
   nowMs: 0,
-  directory: COMMON,
+  directory: COMMON_NAMES,
 };
 
 type Made = { type: string; id: string; at: string; record?: JsonObject; elapsedSeconds?: number };
@@ -75,7 +75,7 @@ const DISABLED = eventOf({
 
 describe('a digest', () => {
   test('states the changes of each subject, those that may need attention first', () => {
-    expect(renderDigestText(makeDigestNotice([PENDING, FILLED, OVERDUE, DISABLED], COMMON))).toBe(
+    expect(renderDigestText(makeDigestNotice([PENDING, FILLED, OVERDUE, DISABLED], COMMON_NAMES))).toBe(
       [
         'Digest: 1 still pending, 1 receiver disabled, 1 filled',
         '',
@@ -102,7 +102,9 @@ describe('a digest', () => {
 
   test('of one subject has its last title, and belongs to its thread', () => {
     const events = [PENDING, FILLED];
-    expect(makeDigestNotice(events, COMMON).title).toBe('Filled: 1,250.00 USDC, Base, 23 s (2 notices)');
+    expect(makeDigestNotice(events, COMMON_NAMES).title).toBe(
+      'Filled: 1,250.00 USDC, Base, 23 s (2 notices)',
+    );
     const thread = makeMessage(FILLED, ENVELOPE).references;
     expect(makeDigestMessage({ id: 'x', events }, ENVELOPE)).toMatchObject({
       references: thread,
@@ -116,7 +118,7 @@ describe('a digest', () => {
     const events = Array.from({ length: 60 }, (_, index) =>
       eventOf({ type: `intent.status_number_${index}`, id: `intent:${index}`, at: '22:00' }),
     );
-    const { title } = makeDigestNotice(events, COMMON);
+    const { title } = makeDigestNotice(events, COMMON_NAMES);
     expect(title).toMatch(/^Digest: 1 status number 0, .*, \d+ others$/);
     expect(title.length).toBeLessThanOrEqual(150);
   });
@@ -126,7 +128,7 @@ describe('a digest', () => {
       ...FILLED,
       data: { ...FILLED.data, subject: { kind: 'intent', id: `intent:0x${String(index).repeat(32)}` } },
     }));
-    expect(renderDigestHtml(makeDigestNotice(events, COMMON)).length).toBeLessThan(102_000);
+    expect(renderDigestHtml(makeDigestNotice(events, COMMON_NAMES)).length).toBeLessThan(102_000);
   });
 });
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { WATCHES } from '../../src/domain/cadence/watch-rules.ts';
-import { COMMON, type Directory } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES, type Directory } from '../../src/domain/transfers/chains.ts';
 import { OPEN_STATES } from '../../src/domain/transfers/transfer-move.ts';
 import { MOST_PER_RECEIVER, MOST_PER_ROUTE } from '../../src/metrics/definitions/definition.ts';
 import { type MetricSources, type Metrics, wantsOpenMetrics } from '../../src/metrics/metrics.ts';
@@ -21,7 +21,7 @@ let open: Metrics[] = [];
 function create({
   sources = {},
   receivers = ['backend'],
-  directory = COMMON,
+  directory = COMMON_NAMES,
 }: {
   sources?: Partial<MetricSources>;
   receivers?: readonly string[];
@@ -198,7 +198,7 @@ test('a route more costs no more series than the docs state, and from the 51st o
     for (const route of routes) {
       emitMove(route);
       signals.emit('transfer.delivered', { route, ratio: 1 });
-      signals.emit('check.ended', { chainId: '10', state: 'verified', corridor: route, lagSeconds: 1 });
+      signals.emit('check.ended', { chainId: '10', state: 'verified', route, lagSeconds: 1 });
       for (const outcome of outcomes) {
         const sent = { chainId: '8453', token: USDC_ON_BASE, amount: '1' };
         const move = { route, sent, outcome, fillSeconds: 1, settlement: null };
@@ -235,7 +235,7 @@ test('the series of an open transfer are at 0 before it ends, and retain their c
 test('unlisted tokens count as other, and use no place of the listed ones', async () => {
   const tokens = {
     directory: { chain: () => null, token: () => ({ symbol: 'USDC', decimals: 0 }) },
-    listed: COMMON,
+    listed: COMMON_NAMES,
   };
   const metrics = metricsOf({ signals, tokens });
   open.push(metrics);

@@ -81,7 +81,7 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     emitted: { wallet: 'wallet:0x11', neededRequestsPerSecond: 20 },
     moves: { 'events_total{type="upstream.cursor_expired"}': 1 },
   },
-  'epoch.looked': { emitted: { epoch: 3 }, moves: { data_epoch: 3 } },
+  'epoch.checked': { emitted: { epoch: 3 }, moves: { data_epoch: 3 } },
   'upstream.paused': {
     emitted: { endpointGroup: 'status', seconds: 30 },
     moves: { 'upstream_paused_seconds_total{endpoint_group="status"}': 30 },
@@ -192,7 +192,7 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     moves: { 'repairs_total{what="poll-missing"}': 1 },
   },
   'check.ended': {
-    emitted: { chainId: '8453', state: 'disputed', corridor: '10:8453', lagSeconds: 3 },
+    emitted: { chainId: '8453', state: 'disputed', route: '10:8453', lagSeconds: 3 },
     moves: {
       'proofs_total{chain="8453",outcome="disputed"}': 1,
       'upstream_lag_seconds_sum{route="10:8453"}': 3,

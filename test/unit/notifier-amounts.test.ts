@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { COMMON, chainName, explorerTxUrl } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES, chainName, explorerTxUrl } from '../../src/domain/transfers/chains.ts';
 import { describeAmount, formatUnits } from '../../src/domain/transfers/money.ts';
 
 const USDC_ON_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
@@ -53,8 +53,8 @@ describe('amounts in token units', () => {
   });
 
   test('base58 addresses retain their letter case', () => {
-    expect(COMMON.token('728126428', 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t')?.symbol).toBe('USDT');
-    expect(COMMON.token('728126428', 'tr7nhqjekqxgtci8q8zy4pl8otszgjlj6t')).toBeNull();
+    expect(COMMON_NAMES.token('728126428', 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t')?.symbol).toBe('USDT');
+    expect(COMMON_NAMES.token('728126428', 'tr7nhqjekqxgtci8q8zy4pl8otszgjlj6t')).toBeNull();
   });
 });
 

@@ -3,7 +3,7 @@ import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { makeTestEvent } from '../../src/domain/events/make-event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { Proof } from '../../src/domain/proof/proof.ts';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import { makeMessage, renderHtml, renderText } from '../../src/notifiers/email/message.ts';
 import { makeNotice } from '../../src/notifiers/notice/notice.ts';
 
@@ -306,7 +306,7 @@ describe('the identity of a mail', () => {
     to: ['a@example.com'],
     remaining: [],
     nowMs: 0,
-    directory: COMMON,
+    directory: COMMON_NAMES,
   };
 
   test('is the same whenever the same event is sent to the same receiver', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FORGOTTEN_WEIGHT, type Funding, type LogClaim } from '../../src/domain/proof/claim.ts';
+import { type Funding, type LogOwner, REMOVED_WEIGHT } from '../../src/domain/proof/log-owner.ts';
 import { type Found, PROOF, type TxState } from '../../src/domain/proof/proof.ts';
 import type { Statement } from '../../src/domain/proof/statement.ts';
 import { type JudgeRules, judge } from '../../src/domain/proof/verdict.ts';
@@ -9,10 +9,10 @@ import {
   absent,
   BOB,
   block,
-  claim,
   failed,
   found,
   INTENT,
+  logOwner,
   move,
   rules,
   SOLVER,
@@ -258,12 +258,12 @@ describe('the moves', () => {
 
 describe('one log proves one transfer', () => {
   const onThird =
-    (fields: Partial<LogClaim> = {}) =>
+    (fields: Partial<LogOwner> = {}) =>
     (index: number) =>
-      index === 3 ? claim(fields) : null;
+      index === 3 ? logOwner(fields) : null;
 
   // The statement is 1,000 to Alice, who is known: a weight of 2, and 3 where exactly that amount moved.
-  test.each<[string, Partial<Found>, string, Partial<Statement>?, Partial<LogClaim>?]>([
+  test.each<[string, Partial<Found>, string, Partial<Statement>?, Partial<LogOwner>?]>([
     [
       'it is claimed, and nothing on the chain ties it to this one any more than to the other',
       {},
@@ -309,7 +309,7 @@ describe('one log proves one transfer', () => {
       {},
       'disputed other-intent',
       {},
-      { amount: null, weight: FORGOTTEN_WEIGHT },
+      { amount: null, weight: REMOVED_WEIGHT },
     ],
     [
       'it delivered the transfer that it is to refund',
@@ -341,17 +341,17 @@ describe('one log proves one transfer', () => {
       'disputed other-intent',
     ],
   ])('%s', (_, fields, expected, stated = {}, held = {}) => {
-    expect(verdictOf(both(fields), { stated, known: { claimOn: onThird(held) } })).toBe(expected);
+    expect(verdictOf(both(fields), { stated, known: { ownerOf: onThird(held) } })).toBe(expected);
   });
 
   test('a winner of a log names the loser', () => {
-    const verdict = judge(statement(), both(), rules({ claimOn: onThird({ weight: 1 }) }));
-    expect(verdict).toMatchObject({ outcome: 'verified', from: [claim().check] });
+    const verdict = judge(statement(), both(), rules({ ownerOf: onThird({ weight: 1 }) }));
+    expect(verdict).toMatchObject({ outcome: 'verified', from: [logOwner().check] });
   });
 
   test('one host alone decides nothing between two', () => {
     for (const weight of [1, 3]) {
-      const known = { ...LATER, claimOn: onThird({ weight }) };
+      const known = { ...LATER, ownerOf: onThird({ weight }) };
       expect(verdictOf([found('own')], { known })).toBe('waiting one-endpoint');
     }
   });
@@ -379,7 +379,7 @@ describe('how old a payment may be', () => {
     [
       'it is more than an hour older than the upstream called it under way',
       old,
-      { known: 'said', atMs: at(DAY - HOUR - 1) },
+      { known: 'reported', atMs: at(DAY - HOUR - 1) },
       'unchecked too-old',
     ],
     ['it is old, and nothing is known of its funding', old, null, 'verified'],
@@ -459,8 +459,8 @@ describe('a refund', () => {
   test('is not disputed for a move that went back to the payer for another, where something else moved too', () => {
     const rules: Partial<JudgeRules> = {
       funding: paidBy(ALICE),
-      claimOn: (index) =>
-        index === 3 ? claim({ subject: intentId(`0x${'44'.repeat(32)}`), weight: 7 }) : null,
+      ownerOf: (index) =>
+        index === 3 ? logOwner({ subject: intentId(`0x${'44'.repeat(32)}`), weight: 7 }) : null,
     };
     const back = move({ amount: '990', index: 3 });
     const beside = move({ amount: '980', index: 4, to: BOB });

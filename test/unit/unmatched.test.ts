@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { makeEvent } from '../../src/domain/events/make-event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
-import { COMMON } from '../../src/domain/transfers/chains.ts';
+import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import type { Fact } from '../../src/queues/deliveries/matches.ts';
 import { unmatchedReason } from '../../src/queues/deliveries/relay.ts';
 import type { StoredReceiver, StoredSubscription } from '../../src/store/definitions.ts';
@@ -122,7 +122,7 @@ test.each<[string, string[] | null, StoredReceiver[], StoredSubscription[], stri
   const matching = {
     receivers: new Map(receivers.map((one) => [one.name, one])),
     subscriptions: new Map(named),
-    directory: COMMON,
+    directory: COMMON_NAMES,
   };
   expect(unmatchedReason(fact(roots), matching)).toBe(reason);
 });

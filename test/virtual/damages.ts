@@ -54,8 +54,8 @@ export const DAMAGES: readonly Damage[] = [
   {
     rule: 'a reload that removes much is held',
     file: 'src/daemon/config-changes.ts',
-    find: 'const LEAST = 3;',
-    replace: 'const LEAST = 3_000;',
+    find: 'const LEAST_LARGE_REMOVAL = 3;',
+    replace: 'const LEAST_LARGE_REMOVAL = 3_000;',
   },
   {
     rule: 'a confirmation names the digest',
@@ -183,7 +183,7 @@ export const DAMAGES: readonly Damage[] = [
   {
     rule: 'a requested reload synchronises',
     file: 'src/daemon/daemon.ts',
-    find: 'if (syncs) await old.sync();',
+    find: 'if (isNewest) await old.sync();',
     replace: '',
   },
   {

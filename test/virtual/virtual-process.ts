@@ -11,12 +11,12 @@ import { ConfigReloads } from '../../src/daemon/reloads.ts';
 import type { FileState } from '../../src/operations/config-state.ts';
 import { UnknownError } from '../../src/operations/operation.ts';
 import { removeSuspended } from '../../src/operations/suspended.ts';
-import { Checks } from '../../src/queues/checks/checks.ts';
+import { ChainDiscovery } from '../../src/queues/chain-discovery.ts';
+import { PaymentChecks } from '../../src/queues/checks/checks.ts';
 import { CheckFeed } from '../../src/queues/checks/feed.ts';
 import { Reconcile } from '../../src/queues/deliveries/reconcile.ts';
 import { Relay } from '../../src/queues/deliveries/relay.ts';
 import { Sender } from '../../src/queues/deliveries/sender.ts';
-import { Discovery } from '../../src/queues/discovery.ts';
 import { Dispatcher } from '../../src/queues/polls/dispatcher.ts';
 import { Learning } from '../../src/queues/polls/learning.ts';
 import { type PollJob, PollQueues } from '../../src/queues/polls/poll-queues.ts';
@@ -52,14 +52,14 @@ function holdLoops(): void {
     Dispatcher,
     PollWorker,
     Relay,
-    Checks,
+    PaymentChecks,
     AddedReceivers,
     LoopWatch,
     RedisMonitor,
     SchemaWatch,
   ])
     held.prototype.start = () => undefined;
-  for (const held of [Discovery, Learning]) held.prototype.start = async () => undefined;
+  for (const held of [ChainDiscovery, Learning]) held.prototype.start = async () => undefined;
   Sender.prototype.start = async function (this: Sender) {
     await this.beat();
   };

@@ -1,9 +1,9 @@
 import type { BookAmount, BookSum, BooksReport, ReportRow } from '../../domain/books/report-schema.ts';
 
-/** The beginning of a formula, also in the wide characters that some spreadsheets read as the plain ones. */
+/** The beginning of a formula, also in full-width characters, which some spreadsheets treat alike. */
 const FORMULA = /^\s*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]|^[\t\r\n]/;
 
-/** Formats a cell of RFC 4180. Text from outside that a spreadsheet would read as a formula gets an apostrophe first. */
+/** Formats a cell of RFC 4180. An apostrophe precedes text that a spreadsheet would run as a formula. */
 function cell(value: string | number | boolean | null): string {
   if (typeof value !== 'string') return value === null ? '' : String(value);
   const isNumber = /^-?\d+(\.\d+)?$/.test(value);
@@ -13,7 +13,7 @@ function cell(value: string | number | boolean | null): string {
 
 type Cells = readonly (string | number | boolean | null)[];
 
-/** Yields the lines, in UTF-8 after a byte order mark, by which spreadsheets recognise it. */
+/** Yields the lines. The byte order mark makes spreadsheets read them as UTF-8. */
 function* lines(columns: Cells, rows: Iterable<Cells>): Generator<string> {
   yield `\uFEFF${line(columns)}`;
   for (const row of rows) yield line(row);
@@ -63,12 +63,12 @@ const TRANSFER_COLUMNS = [
   'exceptions',
 ];
 
-/** Yields the transfers of a day as RFC 4180, one row each. */
+/** Yields the transfers in a daily report of the books (docs/books.md) as CSV, one row each. */
 export function transfersCsv({ transfers, exceptions }: BooksReport): Generator<string> {
-  const named = Map.groupBy(exceptions, ({ subject }) => subject);
+  const exceptionsOf = Map.groupBy(exceptions, ({ subject }) => subject);
   const rows = Iterator.from(transfers).map((row) => [
     ...transferCells(row),
-    (named.get(row.subject) ?? []).map(({ kind, text }) => `${kind}: ${text}`).join('; '),
+    (exceptionsOf.get(row.subject) ?? []).map(({ kind, text }) => `${kind}: ${text}`).join('; '),
   ]);
   return lines(TRANSFER_COLUMNS, rows);
 }
@@ -117,11 +117,11 @@ const SUM_COLUMNS = [
   'amount_base_units',
 ];
 
-/** Yields the balances and sums of a day in the same way. */
+/** Yields the balances and sums in a daily report of the books as CSV, one row each. */
 export function sumsCsv({ balances, delivered, refunded, fees, routes }: BooksReport): Generator<string> {
-  const sumCells = (name: string, sum: BookSum, ends: readonly [string, string] = ['', '']) => [
+  const sumCells = (name: string, sum: BookSum, route: readonly [string, string] = ['', '']) => [
     name,
-    ...ends,
+    ...route,
     sum.chain ?? sum.chainId,
     sum.symbol,
     sum.token,

@@ -5,7 +5,7 @@ import type { Proof } from '../proof/proof.ts';
 import { statusMember } from '../subjects/kinds.ts';
 import { asSubjectId } from '../subjects/subject.ts';
 import { isTrackedKey, parseClaimKey, walletsOf } from '../subjects/subscription.ts';
-import { COMMON, type Directory } from '../transfers/chains.ts';
+import { COMMON_NAMES, type Directory } from '../transfers/chains.ts';
 import { transferFacts } from '../transfers/transfer-facts.ts';
 import {
   type Event,
@@ -140,7 +140,7 @@ export function renderEvent(
   event: Event,
   claimKeys: readonly string[],
   subscriptions: ReadonlyMap<string, RenderedSubscription>,
-  directory: Directory = COMMON,
+  directory: Directory = COMMON_NAMES,
 ): RenderedEvent {
   const names = [...new Set(claimKeys.map((key) => parseClaimKey(key).subscription))];
   const leading = names

@@ -1,4 +1,4 @@
-import { ageOf, type Funding, holderOf, type LogClaim, weightOf } from './claim.ts';
+import { ageOf, decideOwner, evidenceWeight, type Funding, type LogOwner } from './log-owner.ts';
 import type { DisputeReason, Found, Move, Proof } from './proof.ts';
 import type { Statement } from './statement.ts';
 
@@ -22,12 +22,12 @@ type UncheckedFinding = 'ambiguous' | 'not-stated' | 'token-not-checkable' | 'no
 
 /** Facts beside the observation. */
 export type FindRules = {
-  /** Returns the payment that a move already proved, by `Move.index`; null for none, and for this payment. */
-  claimOn(index: number): LogClaim | null;
+  /** Returns the other payment that a move has proved, by `Move.index`; null for none. */
+  ownerOf(index: number): LogOwner | null;
   funding: Funding;
   statedAtMs: number;
   nowMs: number;
-  /** Time for which the holder of a log is remembered, ms; 0 when unknown. */
+  /** Time for which the owner of a log is stored, ms; 0 when unknown. */
   rememberedMs: number;
 };
 
@@ -112,19 +112,19 @@ export function findIn(statement: Statement, txState: Found, rules: FindRules): 
    */
   function chosen(all: readonly Candidate[], possible: readonly Move[] = []): Finding {
     const held = all.flatMap((candidate) => {
-      const claim = rules.claimOn(candidate.move.index);
-      return claim === null ? [] : [{ ...candidate, claim, holder: holder(candidate, claim) }];
+      const owner = rules.ownerOf(candidate.move.index);
+      return owner === null ? [] : [{ ...candidate, owner, decision: decisionOn(candidate, owner) }];
     });
     const free = all.filter(({ move }) => !held.some((one) => one.move.index === move.index));
     if (free.length > 1) return unchecked('ambiguous', held.length > 0);
     const [only] = free;
     if (only !== undefined) return proved(only, []);
     if (payment === 'source') return unchecked('ambiguous', true);
-    if (held.some((one) => one.holder === 'open')) return { outcome: 'waiting', because: 'claimed' };
-    const mine = held.filter((one) => one.holder === 'mine');
-    const [first] = mine;
-    if (mine.length > 1 || held.some((one) => one.holder === 'unclear')) return unchecked('ambiguous', true);
-    if (first !== undefined) return proved(first, [first.claim.check]);
+    if (held.some((one) => one.decision === 'open')) return { outcome: 'waiting', because: 'claimed' };
+    const won = held.filter((one) => one.decision === 'claimant');
+    const [first] = won;
+    if (won.length > 1 || held.some((one) => one.decision === 'unclear')) return unchecked('ambiguous', true);
+    if (first !== undefined) return proved(first, [first.owner.check]);
     if (possible.length > all.length) return unchecked('ambiguous', true);
     return disputed(
       'other-intent',
@@ -133,10 +133,10 @@ export function findIn(statement: Statement, txState: Found, rules: FindRules): 
     );
   }
 
-  function holder({ move, isToKnown }: Candidate, claim: LogClaim): ReturnType<typeof holderOf> {
+  function decisionOn({ move, isToKnown }: Candidate, owner: LogOwner): ReturnType<typeof decideOwner> {
     const stated = amount ?? statement.sent;
-    const weight = weightOf({ isNamed, isToKnown, isExact: move.amount === stated });
-    return holderOf({ moved: move.amount, amount, weight, subject: statement.subject }, claim);
+    const weight = evidenceWeight({ isNamed, isToKnown, isExact: move.amount === stated });
+    return decideOwner({ moved: move.amount, amount, weight, subject: statement.subject }, owner);
   }
 
   /** A matching move proves the statement, if its age fits and the pinned contract confirms it. */
@@ -146,7 +146,7 @@ export function findIn(statement: Statement, txState: Found, rules: FindRules): 
     const blockMs = txState.block.timestamp * 1_000;
     const age = payment === 'source' ? 'fits' : ageOf(blockMs, rules);
     if (age === 'open') return { outcome: 'waiting', because: 'funding' };
-    if (age === 'said-older') return unchecked('too-old');
+    if (age === 'reported-older') return unchecked('too-old');
     if (age === 'older')
       return disputed('other-intent', ['success', 'token', ...(amount === null ? [] : ['amount' as const])]);
     const isExclusive = age === 'fits' && rules.nowMs - blockMs < rules.rememberedMs;

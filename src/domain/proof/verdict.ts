@@ -1,4 +1,4 @@
-import { type AddedToken, COMMON, extendDirectory, tokenKey } from '../transfers/chains.ts';
+import { type AddedToken, COMMON_NAMES, extendDirectory, tokenKey } from '../transfers/chains.ts';
 import { type Finding, type FindRules, findIn } from './finding.ts';
 import type { Found, Proof, TxState } from './proof.ts';
 import { chainFamily, isNativeToken, type Statement } from './statement.ts';
@@ -20,7 +20,7 @@ import { chainFamily, isNativeToken, type Statement } from './statement.ts';
 // | as for verified, but it is old, or a refund, and its funding is not checked  | waiting: funding            |
 // | as for verified, but the matching log cannot be known                        | unchecked                   |
 //
-// finding.ts decides whether a statement is true; claim.ts which payment holds a log, and how old a payment may be.
+// finding.ts decides whether a statement is true; log-owner.ts which payment owns a log, and how old a payment may be.
 
 export const WAITING_REASONS = [
   'not-found',
@@ -214,7 +214,7 @@ export function tokenRules(config: {
   tokens: readonly AddedToken[];
   uncheckedTokens: readonly { chainId: string; address: string }[];
 }): (chainId: string) => TokenRules {
-  const listed = extendDirectory({ chains: [], tokens: config.tokens }, COMMON);
+  const listed = extendDirectory({ chains: [], tokens: config.tokens }, COMMON_NAMES);
   const unchecked = new Set([
     ...NOT_CHECKABLE.map(([chainId, address]) => tokenKey(chainId, address)),
     ...config.uncheckedTokens.map(({ chainId, address }) => tokenKey(chainId, address)),

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { canonicalJson, isJsonObject, type JsonObject } from '../json.ts';
 import type { UpstreamRecord } from '../subjects/record.ts';
 import { foldHex, type RouteService, routeId } from '../subjects/subject.ts';
-import { COMMON, type Directory } from '../transfers/chains.ts';
+import { COMMON_NAMES, type Directory } from '../transfers/chains.ts';
 
 /** Start or end of a route. */
 export type RouteEnd = { chainId: number; token: string };
@@ -108,7 +108,7 @@ export function isUsableQuote(quote: RouteQuote): boolean {
 export function routeRecord(
   definition: RouteDefinition,
   quotes: readonly RouteQuote[],
-  directory: Directory = COMMON,
+  directory: Directory = COMMON_NAMES,
 ): UpstreamRecord {
   const { service, source, destination, movedBy, funder, recipient } = definition;
   const subject = routeId(definition);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type StageRule, UNNAMED, UNSEEN, WATCHED } from '../cadence/watch-rules.ts';
+import { type StageRule, UNKNOWN_STATUS, UNSEEN, WATCHED } from '../cadence/watch-rules.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 import { type Kind, kindOf, statusOf } from './kinds.ts';
 import { type SubjectId, subjectKind } from './subject.ts';
@@ -116,7 +116,7 @@ export type Step = 'same' | 'forward' | 'skipped' | 'backward' | 'other';
 export function stageOf(subject: SubjectId, status: string | null): StageRule {
   if (subjectKind(subject) === 'wallet') return WATCHED;
   if (status === null) return UNSEEN;
-  return statusOf(subject, status)?.stage ?? UNNAMED;
+  return statusOf(subject, status)?.stage ?? UNKNOWN_STATUS;
 }
 
 /** Number of usual steps from one status to another; null when none lead there. */

@@ -121,8 +121,8 @@ const BUILT_IN: ReadonlyMap<string, Token> = new Map(
   COMMON_TOKENS.map(({ chainId, address, token }) => [tokenKey(chainId, address), token]),
 );
 
-/** Directory of common chains and stablecoins alone. */
-export const COMMON: Directory = {
+/** Built-in names of common chains and stablecoins. */
+export const COMMON_NAMES: Directory = {
   chain: (chainId) => COMMON_CHAINS.get(chainId) ?? null,
   token: (chainId, address) => BUILT_IN.get(tokenKey(chainId, address)) ?? null,
 };
@@ -130,7 +130,7 @@ export const COMMON: Directory = {
 /** Adds the chains and tokens of a config to a directory; the config's take precedence. */
 export function extendDirectory(
   more: { chains: readonly AddedChain[]; tokens: readonly AddedToken[] },
-  base: Directory = COMMON,
+  base: Directory = COMMON_NAMES,
 ): Directory {
   const chains = new Map(more.chains.map((chain) => [chain.chainId, chain]));
   const tokens = new Map(
@@ -154,12 +154,12 @@ export function extendDirectory(
 }
 
 /** The name of a chain, or `chain <id>`. */
-export function chainName(chainId: string, directory: Directory = COMMON): string {
+export function chainName(chainId: string, directory: Directory = COMMON_NAMES): string {
   return directory.chain(chainId)?.name ?? unnamed(chainId);
 }
 
 /** Explorer address of a transaction; null for a chain without explorer or a text that is no transaction hash. */
-export function explorerTxUrl(chainId: string, txHash: string, directory: Directory = COMMON): string | null {
+export function explorerTxUrl(chainId: string, txHash: string, directory = COMMON_NAMES): string | null {
   const explorer = directory.chain(chainId)?.explorer ?? null;
   if (explorer === null || !/^(0x)?[0-9A-Za-z]{43,90}$/.test(txHash)) return null;
   return explorer.replace('{txHash}', txHash);

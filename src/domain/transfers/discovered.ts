@@ -46,7 +46,7 @@ type ListedToken = { chainId: number; address: string; symbol: string | null; de
 export type ValidEntries<T> = { entries: T[]; skipped: number };
 
 /** Reads a list of chains. It replaces the known one: a signer that is no longer published is no longer valid. */
-export function takeChains(listed: readonly ListedChain[]): ValidEntries<DiscoveredChain> {
+export function parseChains(listed: readonly ListedChain[]): ValidEntries<DiscoveredChain> {
   const chains = new Map<string, DiscoveredChain>();
   let skipped = 0;
   for (const { chainId, name, quoteSigner } of listed) {
@@ -62,7 +62,7 @@ export function takeChains(listed: readonly ListedChain[]): ValidEntries<Discove
 }
 
 /** Reads a list of tokens. Known tokens that are no longer listed stay stored: transfers may still name them. */
-export function takeTokens(
+export function mergeTokens(
   known: readonly DiscoveredToken[],
   listed: readonly ListedToken[],
 ): ValidEntries<DiscoveredToken> {

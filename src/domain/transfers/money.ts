@@ -2,7 +2,7 @@ import type { Promised } from '../events/event-schema.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 import { amountOf, wordOf } from '../quotes/promised.ts';
 import { foldHex } from '../subjects/subject.ts';
-import { COMMON, type Directory } from './chains.ts';
+import { COMMON_NAMES, type Directory } from './chains.ts';
 
 /** An amount of a token on a chain, as far as stated. */
 export type RawAmount = {
@@ -112,7 +112,7 @@ export function toUnits(baseUnits: string, decimals: number): string | null {
 /** Formats an amount for a reader: `1,250.00 USDC` for a known token, else `1250000000 base units of 0x…`. */
 export function describeAmount(
   { amount, token, chainId }: TokenAmount,
-  directory: Directory = COMMON,
+  directory: Directory = COMMON_NAMES,
 ): string {
   const known = token !== null && chainId !== null ? directory.token(chainId, token) : null;
   const units = known === null ? null : formatUnits(amount, known.decimals);

@@ -1,7 +1,7 @@
 import type { RenderedEvent } from '../../domain/events/event.ts';
 import { descriptionOfType } from '../../domain/events/event-types.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
-import { COMMON, chainName, type Directory, explorerTxUrl } from '../../domain/transfers/chains.ts';
+import { COMMON_NAMES, chainName, type Directory, explorerTxUrl } from '../../domain/transfers/chains.ts';
 import { describeAmount } from '../../domain/transfers/money.ts';
 import { type Leg, readText, type Transfer } from '../../domain/transfers/transfer.ts';
 import { printableLine } from '../printable.ts';
@@ -42,7 +42,7 @@ const NAMED_MEMBERS: ReadonlyMap<string, { label: string; isTime?: true }> = new
 ]);
 
 /** Builds the notice of an event, in an order for readers. It reports a record of any shape, member by member if need be. */
-export function makeNotice(event: RenderedEvent, directory: Directory = COMMON): Notice {
+export function makeNotice(event: RenderedEvent, directory: Directory = COMMON_NAMES): Notice {
   const transfer = shownTransfer(event);
   return {
     title: renderTitle(event, { transfer, directory }),

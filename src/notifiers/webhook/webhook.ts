@@ -7,7 +7,7 @@ import { ExpiringSecret, parseSigningSecret, type SigningKey } from '../../confi
 import type { RenderedEvent } from '../../domain/events/event.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../../domain/json.ts';
 import { LIMITS, MAX_WEBHOOK_BYTES } from '../../domain/limits.ts';
-import { COMMON, type Directory } from '../../domain/transfers/chains.ts';
+import { COMMON_NAMES, type Directory } from '../../domain/transfers/chains.ts';
 import { proxiedConnector } from '../../network/proxy.ts';
 import { NameResolver } from '../../network/resolver.ts';
 import { secretsOfHeader, secretsOfUrl } from '../../redact.ts';
@@ -282,7 +282,10 @@ export function renderBody(event: RenderedEvent, rendering: Rendering): Buffer {
   return Buffer.from(canonicalJson(render(event, rendering)), 'utf8');
 }
 
-function render(event: RenderedEvent, { format, recordUrl, directory = COMMON }: Rendering): JsonObject {
+function render(
+  event: RenderedEvent,
+  { format, recordUrl, directory = COMMON_NAMES }: Rendering,
+): JsonObject {
   switch (format) {
     case 'standard':
       return cutEvent(event, recordUrl);

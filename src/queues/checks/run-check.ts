@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { ChainReader } from '../../chains/chain-readers.ts';
 import { fundedAt } from '../../domain/changes/next-snapshot.ts';
 import { endpointStates, type PostponeReason, planRecheck } from '../../domain/proof/ask-times.ts';
-import type { Funding } from '../../domain/proof/claim.ts';
+import type { Funding } from '../../domain/proof/log-owner.ts';
 import type { TxState } from '../../domain/proof/proof.ts';
 import { isProofReported, withProofFlag, withProofWithdrawn } from '../../domain/proof/proof-flags.ts';
 import {
@@ -176,13 +176,13 @@ async function verdictOf(
   { stores, tokens }: CheckContext,
 ): Promise<Verdict> {
   const { statement } = check;
-  const [claims, funding] = await Promise.all([
-    stores.checks.claimsOn(statement),
+  const [owners, funding] = await Promise.all([
+    stores.checks.ownersOfLogs(statement),
     fundingOf(statement, known, stores.checks),
   ]);
   return judge(await withRecipients(statement, known, stores.registry), txStates, {
     ...tokens(statement.chainId),
-    claimOn: (index) => claims.get(index) ?? null,
+    ownerOf: (index) => owners.get(index) ?? null,
     funding,
     statedAtMs: check.statedAt,
     nowMs,
@@ -327,7 +327,7 @@ function report(
   const isDelivery = payment === 'destination' && state === 'verified';
   const isTimed = isDelivery && found !== undefined && check.updatedAt !== null;
   const lagSeconds = isTimed ? Math.max(0, (check.updatedAt ?? 0) - found.block.timestamp) : null;
-  signals.emit('check.ended', { chainId, state, corridor: check.corridor, lagSeconds });
+  signals.emit('check.ended', { chainId, state, route: check.corridor, lagSeconds });
   const level = state === 'verified' ? 'info' : 'warn';
   const line = { subject, payment, chainId, txHash, state, asked: check.asked + 1 };
   log[level]({ ...line, ...(because === '' ? {} : { because }), isReported }, 'check.ended');
@@ -383,10 +383,10 @@ export async function fundingOf(
   if (proof?.block !== undefined) {
     const atMs = proof.block.timestamp * 1_000;
     // One host alone is not enough to dispute another payment.
-    if (proof.singleSource === true) return { known: 'said', atMs };
+    if (proof.singleSource === true) return { known: 'reported', atMs };
     const payer = proof.chainId === chainId ? (proof.moved?.[0]?.from ?? null) : null;
     return { known: 'proved', atMs, payer };
   }
   const fundedSeconds = snapshot === null ? null : fundedAt(subject, snapshot);
-  return fundedSeconds === null ? null : { known: 'said', atMs: fundedSeconds * 1_000 };
+  return fundedSeconds === null ? null : { known: 'reported', atMs: fundedSeconds * 1_000 };
 }

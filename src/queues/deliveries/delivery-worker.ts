@@ -1,15 +1,15 @@
 import type { Receiver } from '../../config/config.ts';
 import type { Notifier } from '../../notifiers/notifier.ts';
-import { type Clock, type MessageDeliveries, PrefetchBuffer, splitTogether, Together } from './ahead.ts';
 import { type PendingDelivery, pendingDelivery } from './attempts.ts';
+import { type ClaimTime, GroupSize, type MessageDeliveries, PrefetchBuffer, splitGroup } from './prefetch.ts';
 import { type DeliveryContext, type DeliveryRunner, type Places, runDelivery } from './run-delivery.ts';
 
 /** Wait after an error of our own (Redis away, a bug). */
 const ERROR_RETRY_MS = 2_000;
 
-const LONGEST_LOOK_MS = 30_000;
+const LONGEST_WAIT_MS = 30_000;
 
-const AHEAD_LOOK_MS = 1_000;
+const PREFETCHED_CHECK_MS = 1_000;
 
 /** Delivers a receiver's events at its pace. Holds each until its end is noted, so that no running process sends one twice. */
 export class DeliveryWorker {
@@ -21,8 +21,8 @@ export class DeliveryWorker {
   /** Those of them that have a place among the deliveries sent at once, until their end is on its way to Redis. */
   readonly #placed = new Set<string>();
   readonly #dueAgain = new Set<string>();
-  readonly #ahead: PrefetchBuffer;
-  readonly #together: Together;
+  readonly #prefetched: PrefetchBuffer;
+  readonly #groupSize: GroupSize;
   readonly #cut = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | null = null;
@@ -35,9 +35,9 @@ export class DeliveryWorker {
     this.#runner = { receiver, notifier, deps, places: this.#noted(), cut: this.#cut.signal };
     // Under a rate limit each delivery has its time, and a batch has rules of its own.
     const goesAhead = receiver.type === 'webhook' && receiver.rateLimit === null && receiver.concurrency > 1;
-    this.#ahead = new PrefetchBuffer(goesAhead ? receiver.concurrency : 0);
-    this.#together = new Together({
-      isPossible: notifier.deliverTogether !== undefined && receiver.rateLimit === null,
+    this.#prefetched = new PrefetchBuffer(goesAhead ? receiver.concurrency : 0);
+    this.#groupSize = new GroupSize({
+      canGrow: notifier.deliverTogether !== undefined && receiver.rateLimit === null,
     });
   }
 
@@ -89,7 +89,7 @@ export class DeliveryWorker {
     abort.addEventListener('abort', cut);
     if (abort.aborted) cut();
     await this.#looking;
-    await this.#return(this.#ahead.clear());
+    await this.#return(this.#prefetched.clear());
     await Promise.all(this.#held.values());
     abort.removeEventListener('abort', cut);
     await this.#runner.notifier.close();
@@ -97,24 +97,24 @@ export class DeliveryWorker {
 
   async #check(): Promise<void> {
     const { sender, deliveries } = this.#deps;
-    const stale = this.#ahead.stale();
+    const stale = this.#prefetched.removeStale();
     if (stale.length > 0) await this.#return(stale);
     const most = this.#wanted();
     // The end of an attempt under way wakes it.
-    if (most === 0) return this.#checkIn(this.#placed.size > 0 ? LONGEST_LOOK_MS : ERROR_RETRY_MS);
+    if (most === 0) return this.#checkIn(this.#placed.size > 0 ? LONGEST_WAIT_MS : ERROR_RETRY_MS);
     const { name, rateLimit } = this.#receiver;
     const claims = await deliveries.claim(name, {
       process: sender.id,
       most,
       intervalMs: rateLimit === null ? null : Math.ceil(1_000 / rateLimit),
-      together: this.#together.isPossible,
-      held: [...this.#held.keys(), ...this.#ahead.ids],
+      together: this.#groupSize.canGrow,
+      held: [...this.#held.keys(), ...this.#prefetched.ids],
     });
     const clock = { redisMs: claims.nowMs, ownMs: performance.now() };
     const texts = await this.#deps.registry.readSubscriptions(claims.subscriptions);
     const pending: PendingDelivery[] = [];
     for (const claimed of claims.claimed) {
-      if (this.#ahead.has(claimed.id)) continue;
+      if (this.#prefetched.has(claimed.id)) continue;
       if (this.#held.has(claimed.id)) {
         // It is due again before this process was notified that its last attempt is noted.
         this.#dueAgain.add(claimed.id);
@@ -125,36 +125,36 @@ export class DeliveryWorker {
     const isCutShort = pending.length < claims.claimed.length;
     await this.#takeIn(pending, { clock, isCutShort });
     if (claims.waitMs !== null) this.#checkIn(claims.waitMs);
-    else this.#checkIn(LONGEST_LOOK_MS);
+    else this.#checkIn(LONGEST_WAIT_MS);
   }
 
   #wanted(): number {
     const places = this.#places();
-    if (this.#together.isPossible) return places === 0 ? 0 : this.#together.wanted;
-    return places + (this.#deps.sender.isFull ? 0 : this.#ahead.capacity);
+    if (this.#groupSize.canGrow) return places === 0 ? 0 : this.#groupSize.wanted;
+    return places + (this.#deps.sender.isFull ? 0 : this.#prefetched.capacity);
   }
 
   async #takeIn(
     claimed: readonly PendingDelivery[],
-    { clock, isCutShort }: { clock: Clock; isCutShort: boolean },
+    { clock, isCutShort }: { clock: ClaimTime; isCutShort: boolean },
   ): Promise<void> {
-    if (!this.#together.isPossible) {
-      for (const delivery of claimed) this.#ahead.add({ deliveries: [delivery], clock });
+    if (!this.#groupSize.canGrow) {
+      for (const delivery of claimed) this.#prefetched.add({ deliveries: [delivery], clock });
       this.#begin();
-      if (!this.#ahead.isOpen) await this.#return(this.#ahead.clear());
+      if (!this.#prefetched.isOpen) await this.#return(this.#prefetched.clear());
       return;
     }
     // A missing one among them may be the one that another waits for.
-    const { first, rest } = isCutShort ? { first: null, rest: claimed } : splitTogether(claimed);
-    if (first !== null) this.#ahead.add({ deliveries: first, clock });
+    const { first, rest } = isCutShort ? { first: null, rest: claimed } : splitGroup(claimed);
+    if (first !== null) this.#prefetched.add({ deliveries: first, clock });
     this.#begin();
-    await this.#return([...this.#ahead.clear(), ...rest.map(({ id }) => id)]);
+    await this.#return([...this.#prefetched.clear(), ...rest.map(({ id }) => id)]);
     if (first !== null && this.#places() > 0) this.#isWokenAgain = true;
   }
 
   #begin(): void {
     while (this.#state === 'running' && this.#places() > 0) {
-      const claimed = this.#ahead.next();
+      const claimed = this.#prefetched.next();
       if (claimed === null) return;
       const { deliveries, clock } = claimed;
       this.#place(deliveries[0].id);
@@ -201,8 +201,8 @@ export class DeliveryWorker {
   #noted(): Places {
     return {
       attempted: (attempt) => {
-        this.#together.saw(attempt);
-        return this.#return(this.#ahead.saw(attempt));
+        this.#groupSize.noteAttempt(attempt);
+        return this.#return(this.#prefetched.noteAttempt(attempt));
       },
       release: (ids) => this.#return(ids),
       leave: (id) => this.#giveWay(id),
@@ -219,12 +219,12 @@ export class DeliveryWorker {
   #checkIn(ms: number): void {
     clearTimeout(this.#timer);
     if (this.#state !== 'running') return;
-    const mostMs = this.#ahead.ids.length > 0 ? AHEAD_LOOK_MS : LONGEST_LOOK_MS;
+    const mostMs = this.#prefetched.ids.length > 0 ? PREFETCHED_CHECK_MS : LONGEST_WAIT_MS;
     this.#timer = setTimeout(() => this.wake(), Math.min(ms, mostMs));
     this.#timer.unref();
   }
 
-  async #take(claimed: MessageDeliveries, clock: Clock): Promise<void> {
+  async #take(claimed: MessageDeliveries, clock: ClaimTime): Promise<void> {
     const ids = claimed.map(({ id }) => id);
     try {
       const afterMs = await runDelivery(claimed, clock, this.#runner);

@@ -67,7 +67,7 @@ export class NewerEntryError extends Error {
 
 /**
  * Reads log entries up to the first that only a newer version can read. Subscribers entries are small and name events that may
- * be large: the batch ends before one whose event does not fit in (see EventLog.atFirst). It reads at least one.
+ * be large: the batch ends before one whose event does not fit in (see EventLog.readSomeAt). It reads at least one.
  */
 export async function readBatch(entries: readonly LogEntry[], events: EventLog): Promise<LogBatch> {
   const batch: LogBatch = {
@@ -80,7 +80,7 @@ export async function readBatch(entries: readonly LogEntry[], events: EventLog):
     isCut: false,
   };
   const places = entries.flatMap((entry) => (entry.kind === 'subscribers' ? [entry.entry] : []));
-  const named = await events.atFirst(places);
+  const named = await events.readSomeAt(places);
   for (const entry of entries) {
     if (entry.kind === 'subscribers' && named.length === 0) return { ...batch, isCut: true };
     const meant = entry.kind === 'subscribers' ? (named.shift() ?? null) : entry;

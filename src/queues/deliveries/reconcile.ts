@@ -317,7 +317,7 @@ export async function reportSettled(settled: Settled, deps: SettleContext): Prom
   const gone = new Map<string, Set<string>>();
   for (const { entry, key } of dropped) gone.set(entry, (gone.get(entry) ?? new Set()).add(key));
   const places = [...gone.keys()];
-  const entries = await stores.events.atAll(places);
+  const entries = await stores.events.readAllAt(places);
   const unmatched = places.filter((place, index) => {
     const stored = entries[index] ?? null;
     if (stored?.kind !== 'event' || stored.roots.length > 0) return false;

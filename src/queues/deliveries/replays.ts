@@ -72,7 +72,7 @@ export async function factsAt(
   { events, deliveries }: RelayContext['stores'],
 ): Promise<Fact[]> {
   const { facts } = await readBatch(
-    (await events.atAll(places)).filter((entry) => entry !== null),
+    (await events.readAllAt(places)).filter((entry) => entry !== null),
     events,
   );
   return Promise.all(

@@ -10,8 +10,8 @@ import type { DeliveryStore, Noting } from '../../store/deliveries.ts';
 import type { DroppedStore } from '../../store/dropped.ts';
 import type { EventLog } from '../../store/event-log.ts';
 import type { Registry } from '../../store/registry.ts';
-import type { Clock, MessageDeliveries } from './ahead.ts';
 import { cutAnswer, judge, type PendingDelivery, readPending, reportNoted } from './attempts.ts';
+import type { ClaimTime, MessageDeliveries } from './prefetch.ts';
 import type { Sender } from './sender.ts';
 
 type BatchDecisionDeps = { batches: BatchStore };
@@ -69,8 +69,8 @@ export type DeliveryContext = {
 
 /** Callbacks for the attempts of a receiver. */
 export type Places = {
-  /** An attempt ended; `isApart`: several were not accepted together. Resolves once deliveries not sent now are released. */
-  attempted: (attempt: { isDelivered: boolean; durationMs: number; isApart: boolean }) => Promise<void>;
+  /** An attempt ended; `isPartial`: it sent only a part of its deliveries. Resolves when unsent ones are released. */
+  attempted: (attempt: { isDelivered: boolean; durationMs: number; isPartial: boolean }) => Promise<void>;
   /** These are not sent now. Resolves when they have been released. */
   release: (ids: readonly string[]) => Promise<void>;
   /** The end of a delivery is on its way to Redis: another may begin. */
@@ -108,7 +108,7 @@ const NEWER_RETRY_MS = 30_000;
  */
 export async function runDelivery(
   claimed: MessageDeliveries,
-  clock: Clock,
+  clock: ClaimTime,
   runner: DeliveryRunner,
 ): Promise<number | null> {
   const message = await prepare(claimed, clock, runner);
@@ -118,9 +118,9 @@ export async function runDelivery(
   if (!deps.sender.isSure()) return 0;
   const { sent, attempt } = await makeAttempts(message, runner);
   const isDelivered = attempt.result.outcome === 'delivered';
-  const isApart = sent.deliveries.length < message.deliveries.length;
+  const isPartial = sent.deliveries.length < message.deliveries.length;
   // Before another one may begin: a receiver that fails gets no more than it is then allowed.
-  const returned = places.attempted({ isDelivered, durationMs: attempt.result.durationMs, isApart });
+  const returned = places.attempted({ isDelivered, durationMs: attempt.result.durationMs, isPartial });
   const noted = note(sent, notingOf(sent, attempt, { clock, receiver }), runner);
   // A request made now reaches Redis behind the note, so it usually finds the receiver in its state after the attempt.
   places.leave(claimed[0].id);
@@ -132,7 +132,7 @@ export async function runDelivery(
 /** Builds the message about some deliveries. Returns null when there is nothing to send, or ms until they are due again. */
 async function prepare(
   claimed: MessageDeliveries,
-  clock: Clock,
+  clock: ClaimTime,
   runner: DeliveryRunner,
 ): Promise<Message | number | null> {
   const { receiver, deps } = runner;
@@ -225,7 +225,7 @@ function takesOne(receiver: string): string {
 function notingOf(
   { deliveries, process }: Message,
   { result, atMs }: TimedAttempt,
-  { clock, receiver }: { clock: Clock; receiver: Receiver },
+  { clock, receiver }: { clock: ClaimTime; receiver: Receiver },
 ): Noting {
   const verdict = judge({
     result,
@@ -254,7 +254,7 @@ async function drop({ id }: PendingDelivery, { receiver, deps }: DeliveryRunner)
 async function noteMissing(
   delivery: PendingDelivery,
   reason: string,
-  { clock, runner }: { clock: Clock; runner: DeliveryRunner },
+  { clock, runner }: { clock: ClaimTime; runner: DeliveryRunner },
 ): Promise<void> {
   const noting: Noting = {
     attempt: { ...NOT_SENT, reason, atMs: Date.now() },
@@ -304,7 +304,7 @@ const NOT_SENT = {
   nextAtMs: null,
 } as const;
 
-function nowBy({ redisMs, ownMs }: Clock): number {
+function nowBy({ redisMs, ownMs }: ClaimTime): number {
   return Math.round(redisMs + performance.now() - ownMs);
 }
 

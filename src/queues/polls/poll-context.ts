@@ -14,10 +14,10 @@ import type { UpstreamClient } from '../../upstream/client/client.ts';
 import type { Learning } from './learning.ts';
 import type { Sweeps } from './sweeps.ts';
 
-/** Stores that a commit reads and writes. */
+/** Stores that commits use. A commit stores the snapshot of a subject and its event in one step. */
 export type CommitStores = { plan: PlanStore; subjects: SubjectStore; registry: Registry };
 
-/** Stores that polls read and write. */
+/** Stores that polls use. */
 export type PollStores = CommitStores & {
   importedQuotes: ImportedQuotes;
   wallets: WalletStore;
@@ -25,17 +25,17 @@ export type PollStores = CommitStores & {
   health: HealthStore;
 };
 
-/** Settings of a commit. */
+/** Settings of commits. `finished`: statuses that end the tracking of a subject. */
 export type CommitRules = { confirmAfterMs: number; finished: FinishedStatuses };
 
-/** Settings of polls. `fullSweepEveryMs`: least time between full sweeps of a wallet; `requestsPerSecond`: status budget. */
+/** Settings of polls. `fullSweepEveryMs`: least time between two reads of all pages of a wallet; `requestsPerSecond`: budget. */
 export type PollRules = CommitRules & {
   fullSweepEveryMs: number;
   requestsPerSecond: number;
   retentionMs: number;
 };
 
-/** Dependencies of committing records. */
+/** Dependencies of commits. `learning`: observed durations of transfers; `clocks`: whether Redis time can be trusted. */
 export type CommitContext = {
   stores: CommitStores;
   rules: CommitRules;

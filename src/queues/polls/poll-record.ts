@@ -10,11 +10,11 @@ import type { PollResponse } from '../../pollers/reading.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { commitDue } from './commit-flagged.ts';
 import { commitRecord, commitShort } from './commit-record.ts';
+import { namesFurther, openTransfer, planForMore, reportUnreadable } from './ingest-page.ts';
 import { planOf } from './plan-subject.ts';
 import type { PollContext } from './poll-context.ts';
 import { missingRecord } from './poll-failures.ts';
 import { type Adapter, AFTER_SUPERSEDED, answered, failed } from './polled.ts';
-import { namesFurther, openTransfer, planForMore, reportUnreadable } from './take-page.ts';
 
 /** Requests a subject from the upstream. Throws UpstreamFailure, or the signal's reason. */
 export type Poll = (target: PollTarget, signal: AbortSignal) => Promise<PollResponse>;

@@ -6,16 +6,16 @@ import { intentId, type SubjectId } from '../../domain/subjects/subject.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type SubjectEntry, UNSEEN_SUBJECT } from '../../store/subjects.ts';
 import { commitRecord, type IngestedRecord } from './commit-record.ts';
+import { planForMore, reportUnreadable, separate } from './ingest-page.ts';
 import { planOf } from './plan-subject.ts';
 import type { PollContext } from './poll-context.ts';
 import { isOver, noteTransfer, type Poll } from './poll-record.ts';
 import { type Adapter, AFTER_SUPERSEDED, AT_ONCE, answered, failed } from './polled.ts';
-import { planForMore, reportUnreadable, separate } from './take-page.ts';
 
 /**
- * Polls transactions: finds the transfers of one. Each found transfer gets the transaction's claims and is polled by itself.
- * The answer's state of it is stored as well, because its own tracking may have ended. The transaction is polled for further
- * transfers (see `planForMore`).
+ * Polls a transaction to find its transfers. Each transfer gets the claims of the transaction (docs/glossary.md: claim), and
+ * polls of its own. Its record in this answer is stored too, because its own polls may have ended. Later polls of the
+ * transaction find further transfers (see `planForMore`).
  */
 export function transactionAdapter(deps: PollContext, poll: Poll): Adapter {
   return {
@@ -28,11 +28,11 @@ export function transactionAdapter(deps: PollContext, poll: Poll): Adapter {
       reportUnreadable(deps, subject, response);
       const pollable = new Set(response.records.flatMap(pollableOf));
       for (const one of pollable) await deps.stores.subjects.claim(one, claims);
-      const others = response.records.filter((record) => pollableOf(record).length === 0);
-      await storeShown(deps, start, { records: response.records, nowMs });
+      const unpollable = response.records.filter((record) => pollableOf(record).length === 0);
+      await storePollable(deps, start, { records: response.records, nowMs });
       const next: (PlannedPoll | null)[] = [];
-      for (const record of others) next.push(await follow(deps, start, { record, nowMs }));
-      const shown = [...pollable, ...others.map((record) => record.subject)];
+      for (const record of unpollable) next.push(await storeUnpollable(deps, start, { record, nowMs }));
+      const shown = [...pollable, ...unpollable.map((record) => record.subject)];
       const further = await planForMore(deps, start, shown);
       switch (further.state) {
         case 'unseen':
@@ -52,10 +52,10 @@ function pollableOf(record: UpstreamRecord): SubjectId[] {
 }
 
 /**
- * Stores an answer's transfers that can be polled by themselves, as a page of a wallet does. A transfer whose tracking its age
- * ended goes on if it has moved. One that is shown behind its state, or twice, is polled by itself.
+ * Stores the records of transfers that have polls of their own. A transfer whose polls ended because of its age is polled again
+ * if its status has changed. If a record is older than the stored one, or occurs twice, the transfer is polled soon.
  */
-async function storeShown(
+async function storePollable(
   deps: PollContext,
   start: PollStart,
   { records, nowMs }: { records: readonly UpstreamRecord[]; nowMs: number },
@@ -67,14 +67,14 @@ async function storeShown(
       storeOne(deps, start, { record, known: known[index] ?? UNSEEN_SUBJECT, nowMs }),
     ),
   );
-  const behind = results.flatMap((result, index) => {
+  const stale = results.flatMap((result, index) => {
     const subject = once[index]?.subject;
     if (result.status === 'fulfilled')
       return result.value === 'stale' && subject !== undefined ? [subject] : [];
     deps.log.error({ subject, error: result.reason }, 'record.not_taken');
     return [];
   });
-  const requested = [...new Set([...behind, ...again])];
+  const requested = [...new Set([...stale, ...again])];
   if (requested.length > 0) await deps.stores.plan.recheck(requested);
 }
 
@@ -99,7 +99,8 @@ function soonest(polls: readonly (PlannedPoll | null)[]): PlannedPoll | null {
   return planned.toSorted((left, right) => left.virtualSeconds - right.virtualSeconds)[0] ?? null;
 }
 
-async function follow(
+/** Stores the record of a subject without polls of its own. Returns when the transaction must be polled for it again. */
+async function storeUnpollable(
   deps: PollContext,
   start: PollStart,
   { record, nowMs }: { record: UpstreamRecord; nowMs: number },

@@ -8,10 +8,10 @@ import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { WalletFacts } from '../../store/wallets.ts';
 import type { TooLarge } from '../../upstream/client/failure.ts';
+import { type IngestedPage, reportTooLarge } from './ingest-page.ts';
 import type { PollContext } from './poll-context.ts';
 import type { PollFailure } from './poll-failures.ts';
 import { type Adapter, answered, failed, type Polled } from './polled.ts';
-import { type IngestedPage, reportTooLarge } from './take-page.ts';
 import {
   DOUBTED_AGAIN,
   ingest,

@@ -10,10 +10,10 @@ import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type NotedFacts, openText } from '../../store/wallets.ts';
 import { type TooLarge, UpstreamFailure } from '../../upstream/client/failure.ts';
+import { type IngestedPage, ingestPage, reportUnreadable } from './ingest-page.ts';
 import type { PollContext } from './poll-context.ts';
 import { AT_ONCE } from './polled.ts';
 import { INSTEAD_OF_ALL } from './sweeps.ts';
-import { type IngestedPage, ingestPage, reportUnreadable } from './take-page.ts';
 import { coverMs, narrowsPages, paceOfSweep } from './wallet-plan.ts';
 
 const FORGOTTEN_AFTER_MS = 3_600_000;

@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { networkList } from '../../config/fields/http.ts';
 import { isLoopbackHost } from '../../config/sections/server.ts';
 import type { Secret } from '../../secret.ts';
-import type { SessionStore } from '../../store/sessions.ts';
+import type { EndedSessionStore } from '../../store/ended-sessions.ts';
 import { withTimeout } from '../../with-timeout.ts';
 import { isOwnPage, Sessions } from '../console/sessions.ts';
 import { EventLinks } from '../event-links.ts';
@@ -48,16 +48,16 @@ type Held = {
  */
 export class Access {
   readonly #failures = new FailedLogins();
-  readonly #endedSessions: () => SessionStore | null;
+  readonly #endedSessions: () => EndedSessionStore | null;
   #held: Held;
 
-  private constructor(held: Held, endedSessions: () => SessionStore | null) {
+  private constructor(held: Held, endedSessions: () => EndedSessionStore | null) {
     this.#endedSessions = endedSessions;
     this.#held = held;
   }
 
   /** Derives the keys of these rules. `endedSessions` returns null before the daemon has started. */
-  static async create(rules: AccessRules, endedSessions: () => SessionStore | null): Promise<Access> {
+  static async create(rules: AccessRules, endedSessions: () => EndedSessionStore | null): Promise<Access> {
     return new Access(await heldOf(rules), endedSessions);
   }
 
@@ -144,9 +144,9 @@ export class Access {
     const { sessions, publicUrl } = this.#held;
     if (!isOwnPage(request, publicUrl) || sessions === null) return { denial: FOREIGN_PAGE };
     const session = sessions.of(request);
-    const goodForMs = session === null ? 0 : session.untilMs - Date.now();
-    if (session !== null && goodForMs > 0) {
-      const ended = await this.#tryStore((store) => store.end(session.id, goodForMs).then(() => true));
+    const validForMs = session === null ? 0 : session.untilMs - Date.now();
+    if (session !== null && validForMs > 0) {
+      const ended = await this.#tryStore((store) => store.end(session.id, validForMs).then(() => true));
       if (ended === null) return { denial: UNSURE };
     }
     return { cookie: sessions.end({ request, isSecure: cameByHttps(request) }) };
@@ -170,7 +170,7 @@ export class Access {
   }
 
   /** Reads ended sessions; null when the store is absent or does not answer. */
-  async #tryStore(use: (store: SessionStore) => Promise<boolean>): Promise<boolean | null> {
+  async #tryStore(use: (store: EndedSessionStore) => Promise<boolean>): Promise<boolean | null> {
     const store = this.#endedSessions();
     return store === null ? null : withTimeout(use(store), SESSION_TIMEOUT_MS).catch(() => null);
   }

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { Encryption } from '../../store/added-receivers.ts';
 import { ProblemError } from '../problem.ts';
-import { type ApiRoute, type RouteAnswer, type RouteContext, takesKey } from './route.ts';
+import { type ApiRoute, acceptsIdempotencyKey, type RouteAnswer, type RouteContext } from './route.ts';
 
-const IDEMPOTENCY_KEY = 'idempotency-key';
+const IDEMPOTENCY_HEADER = 'idempotency-key';
 
-const KEY = /^[\x21-\x7e]{1,200}$/;
+const KEY_PATTERN = /^[\x21-\x7e]{1,200}$/;
 
 type KeyedCall = {
   route: ApiRoute;
@@ -14,42 +14,40 @@ type KeyedCall = {
   context: RouteContext;
 };
 
-/** A request without an answer counts as under way for at least this long; longer where its route has a longer timeout. */
-const UNDER_WAY_MS = 60_000;
-const MARGIN_MS = 15_000;
+/** A repeated request is refused while the first one has no answer, for this time or for the route's timeout and a margin. */
+const LEAST_UNDER_WAY_MS = 60_000;
+const TIMEOUT_MARGIN_MS = 15_000;
 
-/** Calls a route. A repeated `Idempotency-Key` gets the stored answer; a request that failed on our side can be made again. */
+/** Calls a route. A repeated `Idempotency-Key` gets the stored answer. If the call throws, the key can be used again. */
 export async function onlyOnce(
   request: FastifyRequest,
   { route, call, context }: KeyedCall,
 ): Promise<RouteAnswer> {
-  const given = request.headers[IDEMPOTENCY_KEY];
-  if (!takesKey(route) || given === undefined) return call(context);
-  if (typeof given !== 'string' || !KEY.test(given)) {
+  const given = request.headers[IDEMPOTENCY_HEADER];
+  if (!acceptsIdempotencyKey(route) || given === undefined) return call(context);
+  if (typeof given !== 'string' || !KEY_PATTERN.test(given)) {
     throw new ProblemError(400, 'Idempotency-Key: expected 1 to 200 visible ASCII characters');
   }
   const key = hash(given);
-  const { operations, adding } = context.deps();
+  const { operations, apiReceivers } = context.deps();
   const { answers } = operations.stores;
-  const encryption = route.answersSecret === true ? adding.encryption : null;
+  const encryption = route.answerHasSecret === true ? apiReceivers.encryption : null;
   const found = await answers.begin(key, {
     fingerprint: hash([request.method, request.url, JSON.stringify(request.body ?? null)].join('\n')),
-    underWayMs: Math.max(UNDER_WAY_MS, (route.timeoutMs ?? 0) + MARGIN_MS),
+    underWayMs: Math.max(LEAST_UNDER_WAY_MS, (route.timeoutMs ?? 0) + TIMEOUT_MARGIN_MS),
   });
   switch (found.state) {
     case 'answered':
       return {
         status: found.answer.status,
-        body: parsed(opened(key, found.answer.body, encryption)),
+        body: parseBody(decrypted(key, found.answer.body, encryption)),
         headers: { 'idempotent-replayed': 'true' },
       };
     case 'underWay':
       throw new ProblemError(
         409,
         'found a request with this Idempotency-Key under way; try again when it has ended',
-        {
-          'retry-after': '2',
-        },
+        { 'retry-after': '2' },
       );
     case 'other':
       throw new ProblemError(
@@ -79,7 +77,7 @@ export async function onlyOnce(
   }
 }
 
-function opened(key: string, body: string, encryption: Encryption | null): string {
+function decrypted(key: string, body: string, encryption: Encryption | null): string {
   const text = encryption === null ? body : encryption.decrypt(key, body);
   if (text !== null) return text;
   throw new ProblemError(
@@ -88,7 +86,7 @@ function opened(key: string, body: string, encryption: Encryption | null): strin
   );
 }
 
-function parsed(text: string): unknown {
+function parseBody(text: string): unknown {
   return text === '' ? null : JSON.parse(text);
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { JsonObject, JsonValue } from '../../domain/json.ts';
 import { VERSION } from '../../version.ts';
-import { type ApiRoute, defineRoute, NO_INPUT, type Scope, takesKey } from './route.ts';
+import { type ApiRoute, acceptsIdempotencyKey, defineRoute, NO_INPUT, type Scope } from './route.ts';
 import { PROBLEM } from './shapes.ts';
 
 const USUAL: Readonly<Record<number, string>> = {
@@ -104,7 +104,7 @@ function operationOf(route: ApiRoute, shared: JsonObject): JsonObject {
     parameters: [
       ...parametersOf('path', schemaOf(route.params, inputs)),
       ...parametersOf('query', schemaOf(route.query, inputs)),
-      ...(takesKey(route) ? [IDEMPOTENCY_PARAMETER] : []),
+      ...(acceptsIdempotencyKey(route) ? [IDEMPOTENCY_PARAMETER] : []),
     ],
     ...(takesBody
       ? {
@@ -131,9 +131,9 @@ function problemsOf(route: ApiRoute): JsonObject {
   const all = {
     ...USUAL,
     ...(route.takesBody ? WITH_BODY : {}),
-    ...(takesKey(route) ? WITH_KEY : {}),
+    ...(acceptsIdempotencyKey(route) ? WITH_KEY : {}),
     ...route.problems,
-    ...(takesKey(route) ? { 409: conflictOf(route) } : {}),
+    ...(acceptsIdempotencyKey(route) ? { 409: conflictOf(route) } : {}),
   };
   return Object.fromEntries(
     Object.entries(all).map(([status, description]) => [

@@ -34,7 +34,7 @@ export type ApiContext = {
   operations: OperationContext;
   tail: LogTail;
   setup: () => ReceiverSetup;
-  adding: AddedReceiverDeps;
+  apiReceivers: AddedReceiverDeps;
   /** Null where no books are stored. */
   books: BooksReader | null;
   control: ConfigControl;
@@ -71,7 +71,7 @@ export type RouteFacts = {
   /** The route follows the log, always or when the request waits. It may then take longer, and holds a stream slot. */
   follows?: 'always' | 'waiting';
   /** The answer holds a secret: it is encrypted where it is stored for a repeated request. */
-  answersSecret?: true;
+  answerHasSecret?: true;
   timeoutMs?: number;
   answers: Readonly<Record<number, AnswerShape>>;
   problems?: Readonly<Record<number, string>>;
@@ -112,7 +112,7 @@ export type ApiRoute = RouteFacts & {
  * True when a request of a route may carry an `Idempotency-Key`: only a route that needs an admin token. A consumer that is
  * moved or removed twice ends up the same. So a token without that right stores no keys, and cannot use up their number.
  */
-export function takesKey({ method, scope }: RouteFacts): boolean {
+export function acceptsIdempotencyKey({ method, scope }: RouteFacts): boolean {
   return method === 'POST' && scope === 'admin';
 }
 

@@ -61,7 +61,7 @@ export const addOneReceiver = defineRoute({
   problems: { 409: `A receiver has this name, or there are as many as there may be. ${NO_KEY}` },
   handle: async ({ body }, { deps }) =>
     answered(201, async () => {
-      const { name, type } = await addReceiver(body, deps().adding);
+      const { name, type } = await addReceiver(body, deps().apiReceivers);
       return { name, type };
     }),
 });
@@ -82,7 +82,7 @@ export const replaceOneReceiver = defineRoute({
   problems: { 404: MISSING, 409: NO_KEY },
   handle: async ({ params, body }, { deps }) =>
     answered(200, async () => {
-      const { name, type } = await replaceReceiver(params.name, body, deps().adding);
+      const { name, type } = await replaceReceiver(params.name, body, deps().apiReceivers);
       return { name, type };
     }),
 });
@@ -106,7 +106,7 @@ export const changeOneReceiver = defineRoute({
   problems: { 404: MISSING, 409: NO_KEY },
   handle: async ({ params, body }, { deps }) =>
     answered(200, async () => {
-      const { name, type } = await changeReceiver(params.name, body, deps().adding);
+      const { name, type } = await changeReceiver(params.name, body, deps().apiReceivers);
       return { name, type };
     }),
 });
@@ -130,7 +130,7 @@ export const removeOneReceiver = defineRoute({
   },
   problems: { 404: MISSING },
   handle: async ({ params: { name } }, { deps }) => {
-    await removeReceiver(name, deps().adding);
+    await removeReceiver(name, deps().apiReceivers);
     return { status: 200, body: { name } };
   },
 });
@@ -145,7 +145,7 @@ export const rotateOneSecret = defineRoute({
   description:
     'Of those that were made through the API. Every request is signed with the new secret and, until `until`, with those before it.',
   scope: 'admin',
-  answersSecret: true,
+  answerHasSecret: true,
   timeoutMs: TIMEOUT_MS,
   params: NAMED,
   body: z
@@ -173,7 +173,7 @@ export const rotateOneSecret = defineRoute({
       const nowMs = Date.now();
       const untilMs = nowMs + body.overlap;
       const chosen = { secret: body.secret?.reveal() ?? null, untilMs, nowMs };
-      const secret = await rotateSecret(name, chosen, deps().adding);
+      const secret = await rotateSecret(name, chosen, deps().apiReceivers);
       return { name, secret, until: isoTime(untilMs) };
     }),
 });

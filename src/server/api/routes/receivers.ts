@@ -35,8 +35,8 @@ export const listOfReceivers = defineRoute({
     },
   },
   handle: async (_input, { deps }) => {
-    const { operations, adding } = deps();
-    return { status: 200, body: { receivers: await listReceivers(adding.originOf, operations) } };
+    const { operations, apiReceivers } = deps();
+    return { status: 200, body: { receivers: await listReceivers(apiReceivers.originOf, operations) } };
   },
 });
 
@@ -54,8 +54,8 @@ export const readOneReceiver = defineRoute({
   handle: async ({ params }, { deps }) => answerOf(params.name, deps()),
 });
 
-async function answerOf(name: string, { operations, adding }: ApiContext): Promise<RouteAnswer> {
-  return { status: 200, body: await readReceiver(name, adding.originOf, operations) };
+async function answerOf(name: string, { operations, apiReceivers }: ApiContext): Promise<RouteAnswer> {
+  return { status: 200, body: await readReceiver(name, apiReceivers.originOf, operations) };
 }
 
 function action(facts: {

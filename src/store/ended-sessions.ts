@@ -1,8 +1,8 @@
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
-/** The sessions of the console that were ended early, for all processes. */
-export class SessionStore {
+/** Console sessions that a user signed out of before they expired. Every process refuses their cookies. */
+export class EndedSessionStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
 
@@ -11,8 +11,8 @@ export class SessionStore {
     this.#keys = keys;
   }
 
-  async end(id: string, goodForMs: number): Promise<void> {
-    await this.#redis.set(this.#keys.endedSession(id), '1', 'PX', Math.max(1, Math.ceil(goodForMs)));
+  async end(id: string, validForMs: number): Promise<void> {
+    await this.#redis.set(this.#keys.endedSession(id), '1', 'PX', Math.max(1, Math.ceil(validForMs)));
   }
 
   async hasEnded(id: string): Promise<boolean> {

@@ -4,16 +4,16 @@ import type { Logger } from 'pino';
 import {
   type AddedChain,
   type AddedToken,
-  COMMON,
+  COMMON_NAMES,
   type Directory,
   extendDirectory,
 } from '../domain/transfers/chains.ts';
 import {
   contradictions,
   discoveredDirectory,
+  mergeTokens,
+  parseChains,
   quoteSigners,
-  takeChains,
-  takeTokens,
 } from '../domain/transfers/discovered.ts';
 import { Duty } from '../duty.ts';
 import type { RedisClient } from '../store/commands.ts';
@@ -26,22 +26,23 @@ import { UpstreamFailure } from '../upstream/client/failure.ts';
 import type { PublishedSigners } from '../upstream/client/quote-signers.ts';
 import type { ChainEntry, ParsedList } from '../upstream/wire/chain-list.ts';
 
-/** Dependencies of discovery, and the chains and tokens of the config. */
-export type DiscoveryDeps = {
+/** Dependencies of the discovery. `configured`: chains and tokens of the config. */
+export type ChainDiscoveryDeps = {
   redis: RedisClient;
   client: UpstreamClient;
   store: DirectoryStore;
   plan: PlanStore;
-  named: { chains: readonly AddedChain[]; tokens: readonly AddedToken[] };
+  configured: { chains: readonly AddedChain[]; tokens: readonly AddedToken[] };
   log: Logger;
 };
 
+/** Age at which the lists are read again. */
 const STALE_MS = 3_600_000;
 
-/** Age at which they are read at a start or when a record names what they lack. Also the least time between two reads. */
-const LEAST_MS = 300_000;
+/** The same at a start, and after a record named a chain or token that is missing. Also the least time between two reads. */
+const LEAST_AGE_MS = 300_000;
 
-const LOOK_EVERY_MS = 10_000;
+const CHECK_EVERY_MS = 10_000;
 const MISSED_RETRY_MS = 1_000;
 
 /** Wait after a failed read, twice as long each time in a row, up to the longest. */
@@ -51,46 +52,46 @@ const LONGEST_RETRY_MS = STALE_MS;
 /** A request that goes out later than its slot by more than this takes another slot. */
 const LATE_MS = 30;
 
-/** Names missing in the lists that are remembered, so that none of them requests the lists twice. */
+/** Most missing names that are stored. A stored name requests the lists no second time. */
 const MOST_MISSED = 10_000;
 
 /**
- * The upstream's chains, tokens and signers. One process reads them for all: at start, when they are an hour old and when a
- * record names what they lack. A read is two requests, each in a slot of the budget of the endpoint group `status`. After a
- * failed read the known lists, and the built-in ones beneath them, stay in use.
+ * Reads the upstream's lists of chains (with their quote signers) and tokens. One process reads them for all: at start, when they
+ * are an hour old, and after a record named a chain or token that they lack. A read is two requests, each in a slot of the
+ * budget of the endpoint group `status`. After a failed read the stored lists and the built-in ones stay in use.
  */
-export class Discovery {
-  readonly #deps: DiscoveryDeps;
+export class ChainDiscovery {
+  readonly #deps: ChainDiscoveryDeps;
   #stored: StoredDirectory = { chains: [], tokens: [], chainsAtMs: null, tokensAtMs: null };
   #known: Directory;
   #signers: PublishedSigners | null = null;
   readonly #polling: Duty;
-  /** Age at which the lists are stale, ms; it is lower at start and once a name was missed. */
-  #mostAgeMs = LEAST_MS;
+  /** Age at which the lists are read again, ms; it is lower at a start and after a missing name. */
+  #mostAgeMs = LEAST_AGE_MS;
   #failures = 0;
   /** A name was missed since the last poll began. */
   #isMissed = false;
   readonly #missed = new Set<string>();
   readonly #reported = new Set<string>();
 
-  constructor(deps: DiscoveryDeps) {
+  constructor(deps: ChainDiscoveryDeps) {
     this.#deps = deps;
-    this.listed = extendDirectory(deps.named);
+    this.listed = extendDirectory(deps.configured);
     this.#known = this.#directoryOf(this.#stored);
     this.#polling = new Duty({
-      everyMs: LOOK_EVERY_MS,
+      everyMs: CHECK_EVERY_MS,
       run: (signal) => this.#poll(signal),
       onError: (error) => {
         deps.log.warn({ error }, 'directory.error');
-        return { waitMs: this.#isMissed ? MISSED_RETRY_MS : LOOK_EVERY_MS };
+        return { waitMs: this.#isMissed ? MISSED_RETRY_MS : CHECK_EVERY_MS };
       },
     });
   }
 
-  /** Chains and tokens of the config and the package, whatever the upstream lists. */
+  /** Chains and tokens of the config and the built-in ones, without those of the upstream. */
   readonly listed: Directory;
 
-  /** Names and decimals as they are known now. A failed lookup requests the lists again. */
+  /** Names and decimals, with those of the upstream. A failed lookup requests the lists again. */
   readonly directory: Directory = {
     chain: (chainId) => this.#known.chain(chainId) ?? this.#miss(chainId),
     token: (chainId, address) => this.#known.token(chainId, address) ?? this.#miss(chainId, address),
@@ -114,12 +115,12 @@ export class Discovery {
   }
 
   #miss(chainId: string, address?: string): null {
-    // A record may name anything.
+    // The text is from a record of the upstream, which may hold anything.
     if (!/^\d{1,16}$/.test(chainId) || (address?.length ?? 0) > 100) return null;
     const name = `${chainId} ${address ?? ''}`;
     if (this.#missed.has(name) || this.#missed.size >= MOST_MISSED || this.#polling.isClosed) return null;
     this.#missed.add(name);
-    this.#mostAgeMs = LEAST_MS;
+    this.#mostAgeMs = LEAST_AGE_MS;
     this.#isMissed = true;
     this.#polling.soon();
     return null;
@@ -130,26 +131,26 @@ export class Discovery {
     const { redis, store } = this.#deps;
     const stamps = await store.stamps();
     if (!isSame(stamps, this.#stored)) {
-      // Another process has just fetched the names that were missed before.
+      // Another process has fetched new lists, with the missing names if there are any.
       if (stamps.tokensAtMs !== this.#stored.tokensAtMs) this.#mostAgeMs = STALE_MS;
       await this.#load();
     }
     const nowMs = await redisTimeMs(redis);
     if (ageMs(this.#stored, nowMs) < this.#mostAgeMs) return;
-    if (await store.decideBatch(LEAST_MS)) await this.#read(signal);
+    if (await store.claimTurn(LEAST_AGE_MS)) await this.#read(signal);
   }
 
-  /** Reads both lists. After a failure the next process to come retries it after a while. */
+  /** Reads both lists. After a failure one of the processes retries it. */
   async #read(signal: AbortSignal): Promise<void> {
     const { redis, client, store, log } = this.#deps;
     try {
       await this.#slot(signal);
-      // The start of a read counts: a signer that is published while it runs may be missing in it.
+      // Before the request: the answer may lack a signer that is published while the request runs.
       const atMs = await redisTimeMs(redis);
       await this.#storeChains((await client.chains({ signal })).value, atMs);
       await this.#slot(signal);
       const { value } = await client.tokens({ signal });
-      const { entries, skipped } = takeTokens((await store.read()).tokens, value.entries);
+      const { entries, skipped } = mergeTokens((await store.read()).tokens, value.entries);
       this.#report('tokens', entries.length, skipped + value.unreadable.length);
       await store.writeTokens(entries, atMs);
       await this.#load();
@@ -161,13 +162,13 @@ export class Discovery {
       const backoffMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** this.#failures++);
       const retryAfterMs = error instanceof UpstreamFailure ? (error.retryAfterMs ?? 0) : 0;
       const nextInMs = Math.min(LONGEST_RETRY_MS, Math.max(backoffMs, retryAfterMs));
-      await store.holdTurn(nextInMs);
+      await store.delayNextTurn(nextInMs);
       log.warn({ reason: error.message, nextInMs }, 'directory.not_read');
     }
   }
 
   async #storeChains({ entries: listed, unreadable }: ParsedList<ChainEntry>, atMs: number): Promise<void> {
-    const { entries, skipped } = takeChains(listed);
+    const { entries, skipped } = parseChains(listed);
     this.#report('chains', entries.length, skipped + unreadable.length);
     await this.#deps.store.writeChains(entries, atMs);
     await this.#load();
@@ -177,7 +178,7 @@ export class Discovery {
     this.#deps.log[skipped === 0 ? 'info' : 'warn']({ list, count, skipped }, 'directory.read');
   }
 
-  /** Waits for a slot of the budget. Throws where the endpoint group is not polled as usual. */
+  /** Waits for a slot of the budget. Throws NoSlotError while the endpoint group is down or paused. */
   async #slot(signal: AbortSignal): Promise<void> {
     for (;;) {
       const inMs = await this.#deps.plan.spareSlot('status');
@@ -206,7 +207,7 @@ export class Discovery {
   }
 
   #directoryOf(stored: StoredDirectory): Directory {
-    return extendDirectory(this.#deps.named, discoveredDirectory(COMMON, stored));
+    return extendDirectory(this.#deps.configured, discoveredDirectory(COMMON_NAMES, stored));
   }
 
   async close(): Promise<void> {
@@ -221,7 +222,7 @@ class NoSlotError extends Error {
   }
 }
 
-/** Age of the older list. A list from the future was written by another clock: it is read again. */
+/** Age of the older list. A list with a later time than now is read again: the clock of Redis has gone back. */
 function ageMs({ chainsAtMs, tokensAtMs }: DirectoryStamps, nowMs: number): number {
   if (chainsAtMs === null || tokensAtMs === null) return Number.POSITIVE_INFINITY;
   const atMs = Math.min(chainsAtMs, tokensAtMs);
