@@ -17,7 +17,7 @@ export function sandboxCommand(interrupted: Interrupted): Command {
     .option('--port <port>', 'port of the upstream (0: any free one)', wholeNumber, 8080)
     .option(
       '--control-port <port>',
-      'port that tells what really happened (0: any free one)',
+      'port that reports what really happened (0: any free one)',
       wholeNumber,
       8081,
     )

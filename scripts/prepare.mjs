@@ -48,7 +48,7 @@ const withoutRedis = process.argv.includes('--no-redis');
 /** Stops the following script; the message names the command to type. */
 class Missing extends Error {}
 
-function say(text) {
+function print(text) {
   process.stdout.write(`${text}\n`);
 }
 
@@ -179,9 +179,9 @@ function outerPath() {
  * prefix …); only those for the registry are passed on.
  */
 function npmEnvironment() {
-  const kept =
+  const passed =
     /^npm_config_(\/\/.*|registry|.*:registry|cache|userconfig|globalconfig|proxy|https?_proxy|noproxy|ca|cafile|cert|key|strict_ssl|offline|prefer_offline|fetch_.*)$/i;
-  const entries = Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name) || kept.test(name));
+  const entries = Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name) || passed.test(name));
   return { ...Object.fromEntries(entries), PATH: outerPath() };
 }
 
@@ -196,7 +196,7 @@ function npm(args, advice) {
 function installDependencies() {
   const scope = production && !developmentIsInstalled() ? 'production' : 'all';
   const args = ['ci', scope === 'all' ? '--include=dev' : '--omit=dev'];
-  say(`installing dependencies (npm ${args.join(' ')}) …`);
+  print(`installing dependencies (npm ${args.join(' ')}) …`);
   npm(args, 'When the npm registry can be reached again, type: npm ci');
   return scope;
 }
@@ -239,7 +239,7 @@ function nodeRunsWithItsLibrary() {
 function installNode() {
   const found = nextNodeVersion().trim() || 'no working node';
   const spec = `node@${INSTALLED_NODE}`;
-  say(
+  print(
     `installing Node ${INSTALLED_NODE} into node_modules (npm i --no-save ${spec}; this machine has ${found}) …`,
   );
   // Without the omit, npm would add the development dependencies that a production install omits.
@@ -301,16 +301,16 @@ function refuseToInstallRedis(problem) {
 function endService(name) {
   if (existsSync('/run/systemd/system')) {
     run('systemctl', ['disable', '--now', `${name}.service`]);
-    say(`the system service ${name} that came with the package is stopped and disabled`);
+    print(`the system service ${name} that came with the package is stopped and disabled`);
   } else if (run('service', [name, 'status']).status === 0) {
     run('service', [name, 'stop']);
-    say(`the system service ${name} that came with the package is stopped`);
+    print(`the system service ${name} that came with the package is stopped`);
   }
 }
 
 /** Installs system packages. Returns the output of a failure, else null. */
 function installPackage(...names) {
-  say(`installing ${names.join(' ')} as root (apt-get install ${names.join(' ')}) …`);
+  print(`installing ${names.join(' ')} as root (apt-get install ${names.join(' ')}) …`);
   // In runlevel 1 the package's scripts do not start the service where there is no systemd.
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1', NEEDRESTART_SUSPEND: '1' };
   const lock = ['-o', 'DPkg::Lock::Timeout=300'];
@@ -395,7 +395,7 @@ function programIsReady({ command, folder, major: wanted }) {
 }
 
 function installProgram({ name, spec, folder }) {
-  say(`installing ${name} (npm i ${spec}) …`);
+  print(`installing ${name} (npm i ${spec}) …`);
   const target = join(modules, folder);
   mkdirSync(target, { recursive: true });
   writeFileSync(join(target, 'package.json'), '{ "private": true }\n');
@@ -487,7 +487,7 @@ async function takeLock() {
     if (isStale) {
       removeStaleLock(holder);
     } else if (holder !== null && !reported) {
-      say(`waiting for process ${holder}, which is installing in this checkout …`);
+      print(`waiting for process ${holder}, which is installing in this checkout …`);
       reported = true;
     }
     if (performance.now() - started > LOCK_WAIT_MS) {

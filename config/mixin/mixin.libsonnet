@@ -6,7 +6,7 @@ local rules = import 'rules.json';
   _config+:: {
     // Selects the processes of Intentwatch in `up`.
     selector: 'job="intentwatch"',
-    // Where the runbook stands; %s is the place in it, such as intentwatchdown.
+    // Where the runbook is; %s is the place in it, such as intentwatchdown.
     runbookUrl: 'docs/operations.md#%s',
     // The address of the dashboard in Grafana.
     dashboardUid: 'intentwatch',

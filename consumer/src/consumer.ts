@@ -97,7 +97,7 @@ function consumerOf<C>(options: ConsumerOptions, run: Run<C>): Consumer<C> {
         detail: 'to be sent again later',
         retryAfter: error.seconds,
       });
-    return answerOf(500, { code: 'handler_failed', detail: 'the handler failed; its log says why' });
+    return answerOf(500, { code: 'handler_failed', detail: 'the handler failed; its log has the reason' });
   };
 
   const consumer: Consumer<C> = {

@@ -113,7 +113,7 @@ export const FACTS_BY_TYPE: Readonly<Record<string, FactKind>> = {
   'intentwatch.test': 'notice',
 };
 
-/** The words that say which kind of fact an event is about, unless it is about the status. */
+/** The words that decide which kind of fact an event is about, unless it is about the status. */
 export const FACTS_BY_WORD: Readonly<Record<string, FactKind>> = {
   updated: 'update',
   step_failed: 'update',
@@ -158,7 +158,7 @@ export type EventEnvelope = {
     epoch: number;
     /**
      * The status after the change, as the upstream writes it (`PENDING` of a vault). Empty for a gateway job
-     * or vault that has never said one.
+     * or vault that has never reported one.
      */
     status: string | null;
     /** The status before. Null at first sight. Equal to `status` when something else changed. */
@@ -169,7 +169,7 @@ export type EventEnvelope = {
      */
     changes: string[];
     /**
-     * What the upstream said, whole, members that are not documented included. Some types add a member:
+     * The whole record of the upstream, with members that are not documented. Some types add a member:
      * `quote.expiring` and `quote.expired` have `expiresAt`, `quote.signature_invalid` has `signature` with
      * `part` (which is wrong), `reason` and `recovered` (who signed, or null).
      */
@@ -186,7 +186,7 @@ export type EventEnvelope = {
         chain?: string;
         /** The transaction. */
         txHash?: string;
-        /** Where it can be looked at. */
+        /** Its page at a block explorer. */
         txUrl?: string;
       };
       /** Where it is delivered. */
@@ -197,7 +197,7 @@ export type EventEnvelope = {
         chain?: string;
         /** The transaction. */
         txHash?: string;
-        /** Where it can be looked at. */
+        /** Its page at a block explorer. */
         txUrl?: string;
       };
       /** Where it was paid back. */
@@ -208,7 +208,7 @@ export type EventEnvelope = {
         chain?: string;
         /** The transaction. */
         txHash?: string;
-        /** Where it can be looked at. */
+        /** Its page at a block explorer. */
         txUrl?: string;
       };
       /** What is to be sent, until `sent` is known. */
@@ -327,13 +327,13 @@ export type EventEnvelope = {
       secondsSinceFunding?: number;
       /** Steps, intents and sub-statuses that have failed, at most ten. */
       failed?: {
-        /** Where it stands in `record`. */
+        /** Its path in `record`. */
         path: string;
         /** Its word for the failure. */
         status: string;
         chainId?: string;
         intentHash?: string;
-        /** Why, where it says so. */
+        /** The reason, where the record has one. */
         reason?: string;
       }[];
       /** The error text of the record. */
@@ -401,29 +401,29 @@ export type EventEnvelope = {
       medianAt: string;
     };
     /**
-     * What the chain says of a payment, as your own RPC endpoints reported it: of `intent.verified`,
-     * `intent.disputed` and `intent.unproven`; otherwise absent.
+     * The result of checking a payment with your own RPC endpoints: of `intent.verified`, `intent.disputed`
+     * and `intent.unproven`; otherwise absent.
      */
     proof?: {
       /** Which transaction of the transfer: its `destination`, `source` or `refund`. */
       payment: 'destination' | 'source' | 'refund';
       chainId: string;
       txHash: string;
-      /** The token whose moves were looked for. */
+      /** The token whose moves were checked. */
       token?: string;
       /** How much the upstream stated, in base units; absent for a refund, of which it states none. */
       stated?: string;
       /**
        * What was checked and is so. `chain`: the endpoints are of this chain; `success`: the transaction
        * succeeded; `token`: the token is yours or of the packaged list, and moved; `amount`: at least as much
-       * as stated; `recipient`: to whom you said, or of a refund to whoever paid; `intent`: the pinned
-       * contract says that it fulfils this intent; `exclusive`: the log proves no other transfer and is not
-       * older than this one; `final`: the block is final.
+       * as stated; `recipient`: to the address that you named, or of a refund to whoever paid; `intent`: the
+       * pinned contract reports that it fulfils this intent; `exclusive`: the log proves no other transfer
+       * and is not older than this one; `final`: the block is final.
        */
       checked: ('chain' | 'success' | 'token' | 'amount' | 'recipient' | 'intent' | 'exclusive' | 'final')[];
       /** Why it is disputed. */
       reason?: 'reverted' | 'no-transfer' | 'short' | 'other-recipient' | 'other-intent';
-      /** True where only one host could be asked; otherwise absent. */
+      /** True where only one host was available; otherwise absent. */
       singleSource?: true;
       /** The block of the transaction. */
       block?: {
@@ -442,7 +442,7 @@ export type EventEnvelope = {
         mayHaveFee?: true;
         isNetted?: true;
       }[];
-      /** The endpoints that said so, by their names in the config. */
+      /** The endpoints that reported it, by their names in the config. */
       endpoints: string[];
     };
     /** The wallets of your subscriptions whose pages showed the subject. */

@@ -22,7 +22,7 @@ taken for a refused key.
 | What becomes of it | Meaning |
 |---|---|
 | an event, such as \`intent.filled\` | the answer counts |
-| an event, without members | these members say nothing, are stored as they came, and counted in \`intentwatch_records_unreadable_total\`; the rest counts |
+| an event, without members | these members are not used, are stored as they came, and counted in \`intentwatch_records_unreadable_total\`; the rest counts |
 | the record is skipped | one record of a page cannot be read: counted in the same metric, logged as \`record.unreadable\`; the others count |
 | malformed answer | nothing is taken from it: counted in \`intentwatch_upstream_requests_total\` with \`outcome="malformed"\`, logged as \`poll.failed\`, and requested again after a backoff |
 | no transfers | an empty page, as a wallet without transfers has it |

@@ -27,23 +27,23 @@ Exit codes: 0 done, 1 failed, 75 try again later (no daemon, no Redis), 78 a set
 interrupted twice. In a pipe, and with \`NO_COLOR\` set, there are no colours; a table that is wider than the terminal
 becomes blocks of lines.`;
 
-const ASKS =
-  'They ask a running daemon by its [API](api.md): the one of `--url` or `INTENTWATCH_URL`, else of `server` in the config. The token is read from `INTENTWATCH_TOKEN`, and is never an argument. `--json` prints what the API answered.';
+const REQUESTS =
+  'They send requests to the [API](api.md) of a running daemon: the one of `--url` or `INTENTWATCH_URL`, else of `server` in the config. The token is read from `INTENTWATCH_TOKEN`, and is never an argument. `--json` prints what the API answered.';
 
 const GROUPS: Readonly<Record<CommandGroup, { title: string; about: string }>> = {
   run: { title: 'Run', about: 'They need no daemon. More: [running.md](running.md).' },
-  see: { title: 'See what happened', about: `${ASKS} More: [transfers.md](transfers.md).` },
+  see: { title: 'See what happened', about: `${REQUESTS} More: [transfers.md](transfers.md).` },
   act: {
     title: 'Act',
-    about: `${ASKS} More: [tracking.md](tracking.md), [resend.md](resend.md), [receivers.md](receivers.md).`,
+    about: `${REQUESTS} More: [tracking.md](tracking.md), [resend.md](resend.md), [receivers.md](receivers.md).`,
   },
   data: {
-    title: 'Look into Redis',
+    title: 'Inspect Redis',
     about:
       'They work on the Redis of the config, where the embedded one runs only with the daemon; or, with `--url` or `INTENTWATCH_URL`, through the [API](api.md) of a running daemon.',
   },
   upstream: {
-    title: 'Ask the upstream',
+    title: 'Query the upstream',
     about:
       'They need no daemon and no Redis. `status` and `quote` take the upstream and its key from the config, or from `--base-url` and `--api-key`. `verify` takes everything from the config, and the transfer from the daemon where one answers. More: [transfers.md](transfers.md), [quotes.md](quotes.md), [on-chain verification](proof.md).',
   },

@@ -48,14 +48,14 @@ CONFORMANCE_BASE_URL=https://api.example.com CONFORMANCE_API_KEY=… npx vitest 
 | \`CONFORMANCE_QUOTES_URL\` | address of the open quoting service |
 | \`CONFORMANCE_MATERIAL\` | a JSON file with what the suite cannot find out by itself, see below |
 
-A test that needs what was not given is skipped, and its name says what it needs. Faults of a service can be brought about
+A test that needs what was not given is skipped, and its name has what it needs. Faults of a service can be brought about
 in a sandbox alone.
 
 \`test/long/broken.test.ts\` runs every test twice through a proxy: once as it is, where it has to pass, and once with
 requests or answers rewritten so that its rule is broken, where it has to fail.
 
-A test passes only when what it is about was shown. **Shown** says how often the sandboxes did: for a row of a table, how
-many records had the member (a list of words has each of them); else, how many answers were looked at. These numbers are
+A test passes only when what it is about was shown. **Shown** counts how often the sandboxes did: for a row of a table, how
+many records had the member (a list of words has each of them); else, how many answers were checked. These numbers are
 part of the test: \`CONFORMANCE_SHOWN=write\` writes them anew.
 
 ## Material

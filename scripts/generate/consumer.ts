@@ -37,7 +37,7 @@ export type FactKind = ${Object.keys(FACT_KINDS).map(literal).join(' | ')};
 /** The types whose kind of fact follows from the type alone. */
 export const FACTS_BY_TYPE: Readonly<Record<string, FactKind>> = ${table(FACTS_BY_TYPE)};
 
-/** The words that say which kind of fact an event is about, unless it is about the status. */
+/** The words that decide which kind of fact an event is about, unless it is about the status. */
 export const FACTS_BY_WORD: Readonly<Record<string, FactKind>> = ${table(FACTS_BY_WORD)};
 
 /** The largest body that the daemon of this version sends, in bytes. */

@@ -40,65 +40,65 @@ function jsonFile(value: object): string {
 
 // ---- Meanings of the types --------------------------------------------------------------------------------------
 
-const LOOKED_UP = 'exact polls have said so for `polling.confirmAfter` (10 min unless configured)';
+const CONFIRMED = 'exact polls have reported it for `polling.confirmAfter` (10 min unless configured)';
 const NOT_ALONE = 'does not come in this version: a deposit address is only seen on pages of wallets';
 
 /** Meaning and occasion of an event: one line per type, in the columns of the page. */
 const MEANINGS = table(`
 intent.pending | The transfer is under way. | it is first seen, or goes back to \`pending\`
-intent.filled | It was delivered on the destination chain. | the status says so; hashes and amounts may follow as \`intent.updated\`
+intent.filled | It was delivered on the destination chain. | the upstream reports the status; hashes and amounts may follow as \`intent.updated\`
 intent.settled | It is delivered and closed; tracking ends. | minutes to hours after \`filled\`
-intent.expired | It was not delivered in time. | the status says so; a refund may follow
-intent.refundable | The money can be taken back: by \`data.transfer.refundRecipient\` where it is known (the open quoting service says it), else it is not said; \`data.transfer.funder\` paid it in. The interface does not say how: it names no request and no call for it. Ask the service, with the id. | the status says so
-intent.refunded | The money went back; tracking ends. | the status says so
-intent.failed | The upstream calls it failed. | the status says so; it is watched for 7 more days, for a refund may follow
+intent.expired | It was not delivered in time. | the upstream reports the status; a refund may follow
+intent.refundable | The money can be taken back: by \`data.transfer.refundRecipient\` where it is known (the open quoting service reports it), else it is not reported; \`data.transfer.funder\` paid it in. The interface does not describe how: it names no request and no call for it. Contact the service, with the id. | the upstream reports the status
+intent.refunded | The money went back; tracking ends. | the upstream reports the status
+intent.failed | The upstream calls it failed. | the upstream reports the status; it is watched for 7 more days, for a refund may follow
 intent.updated | Something other than the status changed: see \`changes\`. | a member of the record appears or changes
-intent.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before; this word goes before \`error\` and \`refund_sent\` where one answer shows several
-intent.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
-intent.refund_sent | A refund transaction appeared while the status stands: \`data.transfer.refund\`. | a step of the record shows one more than before
-intent.unknown | The upstream no longer knows a transfer that it knew. | ${LOOKED_UP}
-intent.short | Less was delivered than the minimum of its quote: \`data.transfer.shortfall\` says how much. | once, with the first record that shows the delivery; only where the quote was imported and is valid, for amounts of one token on one chain
-intent.verified | The chain shows a payment that the upstream stated: \`data.proof\` says which, and what of it was checked. | once per statement, when the block is final; only on chains with RPC endpoints. The claim is that the log moved so much
-intent.disputed | The chain does not show a payment as it was stated: \`data.proof.reason\` says why. | likewise; only when two endpoints on two hosts agree
+intent.step_failed | A step, an intent or a sub-status has failed while the status is unchanged: \`data.transfer.failed\` names it, with the reason where the record has one. | one more of them has a word for a failure than before; this word goes before \`error\` and \`refund_sent\` where one answer shows several
+intent.error | An error text appeared while the status is unchanged: \`data.transfer.error\`. | \`record.error\` appears
+intent.refund_sent | A refund transaction appeared while the status is unchanged: \`data.transfer.refund\`. | a step of the record shows one more than before
+intent.unknown | The upstream no longer knows a transfer that it knew. | ${CONFIRMED}
+intent.short | Less was delivered than the minimum of its quote: \`data.transfer.shortfall\` has the amount. | once, with the first record that shows the delivery; only where the quote was imported and is valid, for amounts of one token on one chain
+intent.verified | The chain shows a payment that the upstream stated: \`data.proof\` names it, and what of it was checked. | once per statement, when the block is final; only on chains with RPC endpoints. The claim is that the log moved so much
+intent.disputed | The chain does not show a payment as it was stated: \`data.proof.reason\` has the reason. | likewise; only when two endpoints on two hosts agree
 intent.unproven | The chain does not have the transaction that was stated. | an hour after it should have been final, when two synced endpoints do not have it
 intent.overdue | It is still under way after \`overdueAfter\`, or after what was learned of its route. | once per stage, \`overdueAfter\` after the first \`updatedAt\` seen in it
 
 quote.active | The quote is known and not funded. | it is first seen
-quote.submitted | The quote was funded. | the status says so; the intents it names are watched from then on
+quote.submitted | The quote was funded. | the upstream reports the status; the intents it names are watched from then on
 quote.updated | Something other than the status changed, such as the transactions. | a member of the record appears or changes
-quote.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before; this word goes before \`error\` and \`refund_sent\` where one answer shows several
-quote.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
-quote.refund_sent | A refund transaction appeared while the status stands: \`data.transfer.refund\`. | a step of the record shows one more than before
+quote.step_failed | A step, an intent or a sub-status has failed while the status is unchanged: \`data.transfer.failed\` names it, with the reason where the record has one. | one more of them has a word for a failure than before; this word goes before \`error\` and \`refund_sent\` where one answer shows several
+quote.error | An error text appeared while the status is unchanged: \`data.transfer.error\`. | \`record.error\` appears
+quote.refund_sent | A refund transaction appeared while the status is unchanged: \`data.transfer.refund\`. | a step of the record shows one more than before
 quote.expiring | The quote expires soon and is not funded: \`expiresAt\` is in \`data.record\`. | once, \`warnBefore\` ahead of the \`expiresAt\` of an imported quote that is valid; only for subscriptions that configure \`warnBefore\`
-quote.expired | The quote was not funded before its \`expiresAt\`, which is in \`data.record\`. | the clock passes \`expiresAt\` of an imported quote that is valid, and a look-up after it still shows no funding
-quote.signature_invalid | The imported quote is not as the upstream signed it: \`data.record.signature\` says which part, and why. | it is verified, before anything else; it is watched nevertheless
-quote.unknown | The upstream no longer knows a quote that it knew. | ${LOOKED_UP}
+quote.expired | The quote was not funded before its \`expiresAt\`, which is in \`data.record\`. | the clock passes \`expiresAt\` of an imported quote that is valid, and a poll after it still shows no funding
+quote.signature_invalid | The imported quote is not as the upstream signed it: \`data.record.signature\` names the part and the reason. | it is verified, before anything else; it is watched nevertheless
+quote.unknown | The upstream no longer knows a quote that it knew. | ${CONFIRMED}
 
 gasless.pending | The job is queued. | it is first seen
-gasless.submitted | The job was sent (status endpoint). | the status says so
-gasless.published | The intent exists (status endpoint); it is watched from then on. | the status says so
-gasless.permit_sent | The permit was sent (deposit gateway's jobs). | the status says so
-gasless.completed | The transfer was sent (deposit gateway's jobs); tracking ends. | the status says so
-gasless.failed | The job failed. | the status says so
-gasless.updated | Something other than the status changed, such as the hashes; or a job that says no status (\`data.status\` is empty). | a member of the record appears or changes
-gasless.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before; this word goes before \`error\` where one answer shows both
-gasless.error | An error text appeared while the status stands, or before there is one: \`data.transfer.error\`. | \`record.error\` appears
-gasless.unknown | The upstream no longer knows a job that it knew. | ${LOOKED_UP}
+gasless.submitted | The job was sent (status endpoint). | the upstream reports the status
+gasless.published | The intent exists (status endpoint); it is watched from then on. | the upstream reports the status
+gasless.permit_sent | The permit was sent (deposit gateway's jobs). | the upstream reports the status
+gasless.completed | The transfer was sent (deposit gateway's jobs); tracking ends. | the upstream reports the status
+gasless.failed | The job failed. | the upstream reports the status
+gasless.updated | Something other than the status changed, such as the hashes; or a job without a status (\`data.status\` is empty). | a member of the record appears or changes
+gasless.step_failed | A step, an intent or a sub-status has failed while the status is unchanged: \`data.transfer.failed\` names it, with the reason where the record has one. | one more of them has a word for a failure than before; this word goes before \`error\` where one answer shows both
+gasless.error | An error text appeared while the status is unchanged, or before there is one: \`data.transfer.error\`. | \`record.error\` appears
+gasless.unknown | The upstream no longer knows a job that it knew. | ${CONFIRMED}
 gasless.overdue | The job is still under way after \`overdueAfter\`. | once per stage
 
 vault.pending | The vault waits to be funded. | it is first seen
-vault.funding_detected | Money has arrived in the vault. | the state says so
-vault.published | The intent exists and is watched from then on; tracking of the vault ends. | the state says so
-vault.expired_unfunded | The upstream calls the vault expired and unfunded. | the state says so; \`vault.expired\` usually came before
-vault.failed | The upstream calls the vault failed. | the state says so
-vault.refunded_by_user | The money was taken out again; tracking ends. | the state says so
-vault.recovery_published | The money was recovered; tracking ends. | the state says so
-vault.updated | Something other than the state changed; or a vault that says no state (\`data.status\` is empty). | a member of the record appears or changes
-vault.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
-vault.unknown | The upstream no longer knows a vault that it knew. | ${LOOKED_UP}
+vault.funding_detected | Money has arrived in the vault. | the upstream reports the state
+vault.published | The intent exists and is watched from then on; tracking of the vault ends. | the upstream reports the state
+vault.expired_unfunded | The upstream calls the vault expired and unfunded. | the upstream reports the state; \`vault.expired\` usually came before
+vault.failed | The upstream calls the vault failed. | the upstream reports the state
+vault.refunded_by_user | The money was taken out again; tracking ends. | the upstream reports the state
+vault.recovery_published | The money was recovered; tracking ends. | the upstream reports the state
+vault.updated | Something other than the state changed; or a vault without a state (\`data.status\` is empty). | a member of the record appears or changes
+vault.error | An error text appeared while the status is unchanged: \`data.transfer.error\`. | \`record.error\` appears
+vault.unknown | The upstream no longer knows a vault that it knew. | ${CONFIRMED}
 vault.overdue | Funded, but still not published after \`overdueAfter\`. | once per stage
 vault.expiring | The vault expires soon and is not funded. | once, \`warnBefore\` ahead of \`deadline\` while the vault is \`PENDING\`; only for subscriptions that configure \`warnBefore\`
-vault.expired | The clock passed \`deadline\`, and the vault is still \`PENDING\`. | about a second after the deadline; the upstream may say nothing yet
+vault.expired | The clock passed \`deadline\`, and the vault is still \`PENDING\`. | about a second after the deadline; the upstream may report nothing yet
 
 deposit-address.pending | A transfer to a deposit address is under way. | a page of a wallet shows it
 deposit-address.filled | It was delivered on the destination chain. | a page of a wallet shows it
@@ -108,9 +108,9 @@ deposit-address.refundable | The money can be taken back. | a page of a wallet s
 deposit-address.refunded | The money went back. | a page of a wallet shows it
 deposit-address.failed | The upstream calls it failed. | a page of a wallet shows it
 deposit-address.updated | Something other than the status changed. | a page of a wallet shows it
-deposit-address.step_failed | A step, an intent or a sub-status has failed while the status stands: \`data.transfer.failed\` says which, and why where it says so. | one more of them has a word for a failure than before; this word goes before \`error\` and \`refund_sent\` where one answer shows several
-deposit-address.error | An error text appeared while the status stands: \`data.transfer.error\`. | \`record.error\` appears
-deposit-address.refund_sent | A refund transaction appeared while the status stands: \`data.transfer.refund\`. | a step of the record shows one more than before
+deposit-address.step_failed | A step, an intent or a sub-status has failed while the status is unchanged: \`data.transfer.failed\` names it, with the reason where the record has one. | one more of them has a word for a failure than before; this word goes before \`error\` and \`refund_sent\` where one answer shows several
+deposit-address.error | An error text appeared while the status is unchanged: \`data.transfer.error\`. | \`record.error\` appears
+deposit-address.refund_sent | A refund transaction appeared while the status is unchanged: \`data.transfer.refund\`. | a step of the record shows one more than before
 deposit-address.unknown | The upstream no longer knows it. | ${NOT_ALONE}
 deposit-address.overdue | It is still under way after \`overdueAfter\`. | ${NOT_ALONE}
 
@@ -120,23 +120,23 @@ route.moved | The output differs from \`record.previousOutput\`, which was repor
 
 upstream.unreachable | An endpoint group of the upstream gives no usable answers. | three different subjects, or all there are, fail and none succeeds between: for 10 s, or with a \`Retry-After\` of as much
 upstream.reachable | It answers again. | a request succeeds after \`upstream.unreachable\`
-upstream.unauthorized | It refuses the API key (401 or 403). | at once where the answer says that the key is invalid or has expired, else when three different subjects, or all there are, are refused; then one probe every 15 s. A 403 to a request that carries no key (vaults, gateway jobs, open quotes) is about its path: \`upstream.unreachable\`
+upstream.unauthorized | It refuses the API key (401 or 403). | at once where the answer reports that the key is invalid or has expired, else when three different subjects, or all there are, are refused; then one probe every 15 s. A 403 to a request that carries no key (vaults, gateway jobs, open quotes) is about its path: \`upstream.unreachable\`
 upstream.authorized | It takes the key again. | a request succeeds after \`upstream.unauthorized\`
 upstream.record_too_large | A record of the wallet \`record.wallet\` is too large to be read; \`record.id\` names it where that can be read. Its changes are not seen, nor what a listing shows behind it. | a page of the wallet with \`limit=1\` is beyond the [limits](limits.md); once for each record
 upstream.cursor_expired | A cursor of the wallet \`record.wallet\` has expired while its pages were read back to back: \`record.pages\` pages do not come within the \`record.lifetimeSeconds\` that it lived. \`record.neededRequestsPerSecond\` would do, in place of \`record.requestsPerSecond\`. | the cursor is refused and the budget is too small; again only when a larger rate is needed, or after a day
 
 receiver.failing | Deliveries to a receiver fail. | four failures in a row, of three different deliveries or after ten minutes without a success
-receiver.disabled | Nothing is attempted any more; its events are stored for \`retention\`. \`record.by\` says why: \`failures\`, \`gone\` (an answer of 410) or \`operator\`. | \`disableAfter\` of nothing but failures, at least four of them; a 410; \`receivers disable\`
+receiver.disabled | Nothing is attempted any more; its events are stored for \`retention\`. \`record.by\` is the reason: \`failures\`, \`gone\` (an answer of 410) or \`operator\`. | \`disableAfter\` of nothing but failures, at least four of them; a 410; \`receivers disable\`
 receiver.recovered | It takes events again. | after one of the two above, five successes in a row, or one after which nothing is open; for a disabled one after \`receivers enable\`
 receiver.paused | Its operator has paused it: its events are stored for \`retention\`, and wait. | at once
 receiver.resumed | Its operator has resumed it. | at once
-receiver.events_dropped | Events are lost for the receiver, as \`record.reason\` says: their \`retention\` has ended, or Redis has lost them. \`record.count\` is how many, \`record.deliveries\` names up to 100. | within 5 s of the first of them, in as many events as it takes to name all; then once an hour, with all that was lost meanwhile
+receiver.events_dropped | Events are lost for the receiver, for the reason in \`record.reason\`: their \`retention\` has ended, or Redis has lost them. \`record.count\` is how many, \`record.deliveries\` names up to 100. | within 5 s of the first of them, in as many events as it takes to name all; then once an hour, with all that was lost meanwhile
 
-intentwatch.suspension_ended | What left the config was removed: its \`removal.graceSpan\` is over (\`record.reason\` is \`span-over\`), \`intentwatch remove\` ended it (\`removed\`), or its events have left the log (\`retention\`). \`subjects\` and \`subscriptions\` say what was removed, \`events\` how many events had waited for it, \`eventIds\` the first 100 of them; \`GET /suspended/dropped\` and \`intentwatch suspended --dropped\` list all. | once for all that one reload had left out, when it ends
-intentwatch.storage_truncated | The file of the embedded Redis had lost its end: the last writes are lost. \`record.lostBytes\` says how many bytes at least; they were written between \`record.lostFrom\` (null where it is not known) and \`record.lostUntil\`. | at the start that found it, or when the embedded Redis was started again
+intentwatch.suspension_ended | What left the config was removed: its \`removal.graceSpan\` is over (\`record.reason\` is \`span-over\`), \`intentwatch remove\` ended it (\`removed\`), or its events have left the log (\`retention\`). \`subjects\` and \`subscriptions\` name what was removed, \`events\` how many events had waited for it, \`eventIds\` the first 100 of them; \`GET /suspended/dropped\` and \`intentwatch suspended --dropped\` list all. | once for all that one reload had left out, when it ends
+intentwatch.storage_truncated | The file of the embedded Redis had lost its end: the last writes are lost. \`record.lostBytes\` is how many bytes at least; they were written between \`record.lostFrom\` (null where it is not known) and \`record.lostUntil\`. | at the start that found it, or when the embedded Redis was started again
 intentwatch.quote_domain_unproven | A quote was not signed by its chain's signer under \`record.quoteDomain\`, and no quote of this deployment has verified under that domain yet. The deployment may have another one: \`upstream.quoteDomain\`. Until then such quotes are unverified, not invalid, and route prices have \`unverified: true\`. | the first such quote; once for each domain of a deployment
 intentwatch.large_removal | A config removes more than the share \`record.confirmAfter\` of the wallets, of the other named subjects or of the receivers. With \`record.held\` true it is a reload, and nothing is removed until \`intentwatch reload --confirm\` with \`record.digest\`; with false a start has applied it. \`ids\` has the first 100 of each. | once for each such file, however many processes read it
-intentwatch.storage_restored | Redis went back: to an older copy of its data, to a replica that was behind, or to nothing. What was written after \`record.lostFrom\` (null: all) up to \`record.lostUntil\` (null where it is not known) is lost, and nothing was stored until \`record.resumedAt\`: a state that came and went before may be missing. \`record.reason\` says how. \`record.epoch\` has begun. | within 5 s, or at the start that found it; after what the config wants was written anew
+intentwatch.storage_restored | Redis went back: to an older copy of its data, to a replica that was behind, or to nothing. What was written after \`record.lostFrom\` (null: all) up to \`record.lostUntil\` (null where it is not known) is lost, and nothing was stored until \`record.resumedAt\`: a state that came and went before may be missing. \`record.reason\` names the cause. \`record.epoch\` has begun. | within 5 s, or at the start that found it; after what the config wants was written anew
 intentwatch.clock_jumped | The clock of Redis has jumped by \`record.aheadSeconds\` (below 0: back) against the monotonic clock of the processes. \`record.confirmedTime\` is the last time that is certain. Nothing expires, and reminders and closings of the books wait, until the \`Date\` of three responses confirms the time of Redis, or it is right again. | within seconds; once for each jump
 intentwatch.clock_differs | \`record.clock\` has been off by \`record.aheadSeconds\` for an hour: \`process\` or \`upstream\` against the time of Redis, or \`redis\` against the time that was confirmed before, or against the upstream. Reminders and closings of the books waited; they go by the time of Redis from now on. | after an hour; once until the clocks agree again
 intentwatch.test | A test. Nothing has happened. | somebody types \`intentwatch test RECEIVER\`; it passes by the filters
@@ -151,7 +151,7 @@ function table(text: string): ReadonlyMap<string, readonly string[]> {
 
 /** The sections of the page: the kind of its types, title, text. */
 const SECTIONS = table(`
-intent | Transfers | An intent that a subscription names, that a page of its wallets showed, or that its quotes, jobs and vaults name. A transfer over several intents (a swap after the bridge) or to a deposit address stands on a wallet's page with a record for each: each has events of its own.
+intent | Transfers | An intent that a subscription names, that a page of its wallets showed, or that its quotes, jobs and vaults name. A transfer over several intents (a swap after the bridge) or to a deposit address is on a wallet's page with a record for each: each has events of its own.
 quote | Quotes | A quote that a subscription names. One that is named by its id alone has no \`expiresAt\` and no signature: only an imported one (\`{ file }\`) gives \`quote.expiring\`, \`quote.expired\` and \`quote.signature_invalid\`. \`data.status\` of these is \`unknown\` where the upstream has not shown the quote.
 gasless | Gasless jobs | A job that a subscription names, at the status endpoint (\`gasless:<uuid>\`) or the deposit gateway (\`gasless:gateway:<id>\`).
 vault | Deposit vaults | A vault that a subscription names. Its \`data.status\` is what the upstream calls \`state\`.
@@ -166,23 +166,23 @@ const INTRODUCTION = `# Events
 
 <!-- Generated by \`npm run generate\` from src/domain. Change it there, or in scripts/generate/events.ts. -->
 
-An event says that a watched thing changed. It is made once, kept for \`retention\`, and delivered to every receiver that
-matches it. A webhook's body is the event as JSON; a mail says the same in words.
+An event reports that a watched thing changed. It is made once, stored for \`retention\`, and delivered to every receiver that
+matches it. A webhook's body is the event as JSON; a mail has the same in words.
 
 - **Who gets it.** The receivers of the subscriptions that lead to the subject, where the receiver's \`events\` let the
   type through (a webhook's default is \`["*"]\`, a mail's is \`["*", "!*.updated"]\`). \`upstream.*\`, \`receiver.*\` and
   \`intentwatch.*\` go to every receiver whose \`events\` name them (\`"upstream.*"\`), whatever it is subscribed to, and to no
   other: \`"*"\` does not include them.
-- **Twice.** The same event can come twice, always with the same \`id\`. Keep the ids that you have handled.
+- **Twice.** The same event can come twice, always with the same \`id\`. Store the ids that you have handled.
 - **Order.** Events of one subject can overtake each other, after a retry for example. \`data.sequence\` orders them. An event
   is stale only where you have handled a newer one about the same [fact](#facts): a proof that overtakes a status does not
   replace it. With \`ordering: subject\` a receiver gets them one after another.
-- **Replay.** An event that the operator sends once more keeps its \`id\` and carries the header \`intentwatch-replay: true\`.
+- **Replay.** An event that the operator sends once more has the same \`id\` and carries the header \`intentwatch-replay: true\`.
 - **Two changes between two polls** come as one event, with \`skipped: true\` where a usual step was not seen.
 - **Words that are not listed here** come too: a new status \`frozen\` of an intent is \`intent.frozen\`, and a kind of
   record that the interface does not name gives its own word before the dot. Characters that do not fit a type
   become \`-\`; \`data.status\` has the word as it was. Do not refuse what you do not know.
-- **History.** What a wallet did before it was subscribed makes no event, unless the subscription says \`history: emit\`.
+- **History.** What a wallet did before it was subscribed makes no event, unless the subscription has \`history: emit\`.
 
 Every event fits [events/schema.json](events/schema.json) (JSON Schema 2020-12). Members may be added to it. For tools,
 [asyncapi.json](asyncapi.json) has a message with a schema and an example for each type (AsyncAPI 3.0). TypeScript types

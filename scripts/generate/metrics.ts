@@ -52,9 +52,9 @@ Made by \`npm run generate\` from \`src/metrics/definitions\` and \`config/prome
 curl http://127.0.0.1:9464/metrics
 \`\`\`
 
-Who requests OpenMetrics gets that, as Prometheus does by itself. It has exemplars: beside a bucket stands the
+Who requests OpenMetrics gets that, as Prometheus does by itself. It has exemplars: beside a bucket is the
 \`event_id\` of one event that fell into it, and \`GET /api/v1/events/evt_…?receiver=backend\` shows that, as this
-receiver gets it. Prometheus keeps them with \`--enable-feature=exemplar-storage\`.
+receiver gets it. Prometheus stores them with \`--enable-feature=exemplar-storage\`.
 
 ## Set it up
 
@@ -67,7 +67,7 @@ receiver gets it. Prometheus keeps them with \`--enable-feature=exemplar-storage
 
 - Times are in seconds. Counters end in \`_total\` and begin at 0 with each process.
 - Labels come from closed sets, and their series exist from the start. A status or event type that cannot be foreseen is counted as \`other\`, a receiver that is not in the config as \`(removed)\`.
-- Gauges marked *shared* are read from Redis and say the same in every process: take \`max by (…)\`, not \`sum\`. They are read at most once per 2 s. One that cannot be read within 0.8 s is absent from the answer, and counted in \`intentwatch_scrape_errors_total\`.
+- Gauges marked *shared* are read from Redis and are the same in every process: take \`max by (…)\`, not \`sum\`. They are read at most once per 2 s. One that cannot be read within 0.8 s is absent from the answer, and counted in \`intentwatch_scrape_errors_total\`.
 - Histograms and counters count what this process saw. A restart begins at 0 and counts nothing twice. What is *shared* is stored in Redis and goes on.
 - A receiver has at most ${MOST_PER_RECEIVER} series, a pair of chains at most ${MOST_PER_ROUTE} (with one token; one more for each outcome and further token). 50 pairs of chains and 10 tokens get series of their own; all others together count as one more. A test holds it to that.
 - The usual metrics of a Node process (\`process_*\`, \`nodejs_*\`) come along.
@@ -131,11 +131,11 @@ jsonnet -S -e "std.manifestYamlDoc((import 'mine.jsonnet').prometheusAlerts)" > 
 
 ## Alerts
 
-[operations.md](operations.md) says what to do about each.
+[operations.md](operations.md) describes what to do about each.
 
 Symptoms come first, then what may be their cause. Each has a \`runbook_url\`.
 
-| Alert | Severity | After | What it says | What it means |
+| Alert | Severity | After | Summary | Meaning |
 |---|---|---|---|---|
 ${alerts.map(alertRow).join('\n')}
 `;

@@ -68,7 +68,7 @@ function parseHeader(file: string, text: string): Header {
     return start === -1 ? [] : membersAfter(start);
   };
   const at = lines.findIndex((line) => /^ {2}returns( |$)/.test(line));
-  if (at === -1) fail('does not say what it returns');
+  if (at === -1) fail('does not name what it returns');
   const returns = lines[at]?.slice('  returns'.length).trim() ?? '';
   const keys = sectionOf('KEYS');
   if (Number(/-(\d+)\.lua$/.exec(file)?.[1]) !== keys.length)
@@ -108,7 +108,7 @@ export function renderScript(file: string, text: string): string {
 function checkNames(file: string, text: string, { keys, args }: { keys: Member[]; args: Member[] }): void {
   const body = text.slice(text.indexOf('\n]]\n'));
   const positional = /\b(?:KEYS|ARGV)(?!\.\w)/.exec(body);
-  if (positional !== null) throw new Error(`${file}: ${positional[0]} stands in its body without a name`);
+  if (positional !== null) throw new Error(`${file}: ${positional[0]} is in its body without a name`);
   const used = (table: string): Set<string> =>
     new Set([...body.matchAll(new RegExp(`\\b${table}\\.(\\w+)`, 'g'))].map(([, name = '']) => name));
   const [unknown] = used('KEYS').difference(new Set(keys.map(({ name }) => name)));

@@ -60,12 +60,12 @@ export class BooksReader {
     // An earlier day has lost transfers of its first hours.
     if (day.fromMs < nowMs - retentionMs) {
       const days = Math.floor(retentionMs / 86_400_000);
-      throw new NoBooksError(`found ${name}, expected a day of the last ${days}: so long are the books kept`);
+      throw new NoBooksError(`found ${name}, expected a day of the last ${days}: the books store no others`);
     }
     await checkTables(this.#database);
     return this.#database.read(async (sql) => {
       const place = await readPlace(sql);
-      if (place === null) throw new NoBooksError('the books have not begun: no daemon has kept them yet');
+      if (place === null) throw new NoBooksError('the books have not begun: no daemon has written them yet');
       const { openedMs, closedMs, readMs } = place;
       const beginsMs = await beginning(sql, openedMs);
       if (day.toMs <= openedMs || (beginsMs > openedMs && day.fromMs < beginsMs)) {

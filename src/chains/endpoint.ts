@@ -184,7 +184,7 @@ export class RpcEndpoint {
     const { httpStatus, text, cut, retryAfterMs } = answer;
     if (httpStatus === 429) {
       this.#pace.pause(retryAfterMs ?? LIMIT_PAUSE_MS);
-      throw this.error('rate-limited', `${method}: asked too often (HTTP 429)`);
+      throw this.error('rate-limited', `${method}: too many requests (HTTP 429)`);
     }
     if (httpStatus === 503 && retryAfterMs !== null) this.#pace.pause(retryAfterMs);
     if (cut === 'timeout') {

@@ -109,7 +109,7 @@ async function probeRedis(redis: RedisClient, password: string | null): Promise<
   const words = findings.map((finding) => finding.message).join('; ');
   return {
     ok: findings.every((finding) => !finding.fatal),
-    detail: words || `reachable, keeps what it is given; its clock is ${seconds(skewMs)} from ours`,
+    detail: words || `reachable, stores its data on disk; its clock is ${seconds(skewMs)} from ours`,
   };
 }
 
@@ -177,7 +177,7 @@ const PHASE_MS = 10_000;
 export function smtpCheck({ smtp }: Config): LiveCheck {
   const name = 'SMTP';
   if (smtp === null)
-    return { name, probe: async () => ({ ok: true, detail: 'not asked: the config has no smtp' }) };
+    return { name, probe: async () => ({ ok: true, detail: 'not checked: the config has no smtp' }) };
   const { url } = smtp;
   return {
     name,

@@ -35,7 +35,7 @@ function statusCheck(config: Config): LiveCheck {
         const { durationMs, dateMs } = await client.status({ intentHash: NOBODYS_HASH }, { signal });
         const clock =
           dateMs === null
-            ? 'it tells no time'
+            ? 'its responses have no time'
             : `its clock is ${seconds(dateMs - Date.now())} from ours (to a second)`;
         return { ok: true, detail: `answers in ${Math.round(durationMs)} ms and takes the key; ${clock}` };
       }),
@@ -57,7 +57,7 @@ function discoveryCheck(config: Config): LiveCheck {
         const detail = [
           `${count(found.chains.length, 'chain')}, ${quoteSigners(found.chains).size} with quoteSigner`,
           count(found.tokens.length, 'token'),
-          ...(skipped === 0 ? [] : [`${skipped} that say too little`]),
+          ...(skipped === 0 ? [] : [`${skipped} that are incomplete`]),
           ...(contradicted === 0 ? [] : [`${contradicted} with other decimals than are known`]),
         ];
         return { ok: true, detail: detail.join('; ') };
@@ -76,7 +76,7 @@ function gatewayCheck(config: Config): LiveCheck {
     .flatMap((subscription) => subscription.gaslessJobs)
     .find(({ endpoint }) => endpoint === 'gateway');
   if (vault === undefined && job === undefined) {
-    const detail = 'not asked: no vault and no gateway job is subscribed';
+    const detail = 'not checked: no vault and no gateway job is subscribed';
     return { name, probe: async () => ({ ok: true, detail }) };
   }
   return {

@@ -28,7 +28,7 @@ export function checkCommand(): Command {
       'Check a config file; with --live also the upstream, RPC endpoints, Redis, SMTP and Postgres that it names.',
     )
     .option('-c, --config <file>', 'config file', CONFIG_DEFAULT)
-    .option('--live', 'ask the upstream, the RPC endpoints, Redis, SMTP and Postgres')
+    .option('--live', 'also check the upstream, the RPC endpoints, Redis, SMTP and Postgres')
     .action(check);
 }
 

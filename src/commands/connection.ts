@@ -17,12 +17,9 @@ const FLAGS: Readonly<Record<string, string>> = {
 /** Adds the options that locate the upstream. */
 export function withConnection(command: Command): Command {
   return command
-    .option('-c, --config <file>', `config file whose upstream is asked (default: ${CONFIG_DEFAULT})`)
-    .option('--base-url <url>', 'ask this upstream instead of a config’s')
-    .option(
-      '--api-key <key>',
-      'its API key; UPSTREAM_API_KEY in the environment keeps it out of process lists',
-    );
+    .option('-c, --config <file>', `config file whose upstream is used (default: ${CONFIG_DEFAULT})`)
+    .option('--base-url <url>', 'use this upstream instead of a config’s')
+    .option('--api-key <key>', 'its API key; process lists do not show UPSTREAM_API_KEY in the environment');
 }
 
 /** Reads the upstream from the options, else from a config file. Throws a ConfigError, or an Error that names the flag. */

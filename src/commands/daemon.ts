@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type AddressOptions, daemonAddress } from '../client/address.ts';
 import { ApiClient } from '../client/api-client.ts';
 import { CONFIG_DEFAULT } from '../config/file/load.ts';
-import { MOMENT_EXPECTED, parseTime } from '../operations/moment.ts';
+import { parseTime, TIME_EXPECTED } from '../operations/time.ts';
 
 /** Options of a command that sends a request to a running daemon. */
 export type DaemonOptions = AddressOptions & { json?: true };
@@ -11,11 +11,11 @@ export type DaemonOptions = AddressOptions & { json?: true };
 export function withDaemon(command: Command): Command {
   return command
     .addOption(
-      new Option('--url <url>', 'the daemon to ask (default: the server of the config)').env(
+      new Option('--url <url>', 'the address of the daemon (default: the server of the config)').env(
         'INTENTWATCH_URL',
       ),
     )
-    .option('-c, --config <file>', `config file whose server is asked (default: ${CONFIG_DEFAULT})`)
+    .option('-c, --config <file>', `config file whose server is used (default: ${CONFIG_DEFAULT})`)
     .option('--allow-insecure', 'send the token to another machine by plain http')
     .option('--json', 'print JSON, as the API answers it');
 }
@@ -88,6 +88,6 @@ export async function textOf(stream: AsyncIterable<Buffer>): Promise<string> {
 
 /** Checks a time from the command line; the daemon evaluates it by its own clock. */
 export function timeArg(text: string): string {
-  if (parseTime(text) === null) throw new InvalidArgumentError(`expected ${MOMENT_EXPECTED}`);
+  if (parseTime(text) === null) throw new InvalidArgumentError(`expected ${TIME_EXPECTED}`);
   return text;
 }

@@ -104,7 +104,7 @@ function parseStored<T>(schema: z.ZodType<T>, text: string, file: string): T {
     return schema.parse(JSON.parse(text));
   } catch {
     throw new BadSettingError(
-      `${file}: found something else, expected what listen keeps there; remove it to begin anew`,
+      `${file}: found something else, expected what listen writes there; remove it to begin anew`,
     );
   }
 }

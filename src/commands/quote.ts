@@ -55,14 +55,14 @@ export function quoteCommand(): Command {
     .option('--amount-out <units>', 'what comes out, in base units')
     .option('--min-amount-out <units>', 'what must come out at least, in base units')
     .option('--slippage <fraction>', '0.0001 to 1; 0.005 is 0.5 %')
-    .option('--dapp-id <name>', 'the name of the application that asks', 'intentwatch')
+    .option('--dapp-id <name>', 'the name of the application that requests it', 'intentwatch')
     .option('--all', 'the quotes of all solvers')
-    .option('--open', 'ask the open quoting service, which needs no key (exact-in only)')
+    .option('--open', 'use the open quoting service, which needs no key (exact-in only)')
     .option(
       '--quotes-url <url>',
       'where the open quoting service is (default: upstream.quotesUrl of the config)',
     )
-    .option('--json', 'print JSON, with everything the upstream said: a file for verify-quote');
+    .option('--json', 'print JSON, with the whole response: a file for verify-quote');
   return withQuoteDomain(withConnection(command)).action(quote);
 }
 
@@ -185,14 +185,14 @@ function renderQuote(one: Quote, verdict: QuoteVerdict | undefined): string {
   const from = String(source.chainId);
   const to = destination.chainId === null ? null : String(destination.chainId);
   const out = (amount: string | null): string =>
-    amount === null ? 'not said' : describeAmount({ amount, token: destination.token, chainId: to });
+    amount === null ? 'not stated' : describeAmount({ amount, token: destination.token, chainId: to });
   return table([
     ['quote', one.id],
     ['route', to === null ? chainName(from) : `${chainName(from)} to ${chainName(to)}`],
     [
       'in',
       source.amount === null
-        ? 'not said'
+        ? 'not stated'
         : describeAmount({ amount: source.amount, token: source.token, chainId: from }),
     ],
     ['out', out(destination.amountOut)],

@@ -97,7 +97,7 @@ export function receiversCommand(): Command {
       ),
     )
     .addCommand(
-      named('disable', 'Make no more attempts, and keep the events until it is enabled.', (name, options) =>
+      named('disable', 'Make no more attempts, and store the events until it is enabled.', (name, options) =>
         act('disable', name, options),
       ),
     )

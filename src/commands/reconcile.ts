@@ -68,7 +68,7 @@ async function reportOf(options: ReconcileOptions): Promise<BooksReport> {
     // 1 states that a check has failed: an unavailable day differs from that.
     if (error instanceof ProblemReply && NO_SUCH.has(error.status)) throw new BadSettingError(error.message);
     if (!(error instanceof TryAgainError) || (url !== undefined && url !== '')) throw error;
-    remark(`${error.message}; reading the store instead`);
+    remark(`${error.message}; the store is read instead`);
     return storedReport(options, day);
   }
 }

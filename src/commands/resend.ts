@@ -58,7 +58,7 @@ async function requestResends(
     const subject = await findSubject(client, id);
     const { replays, leftOut } = (await client.call(resendOfSubject, { params: { subject }, body })).body;
     if (leftOut > 0)
-      remark(`${leftOut} of its events are not sent: they have left the log, or stand before its newest 100`);
+      remark(`${leftOut} of its events are not sent: they have left the log, or are before its newest 100`);
     return replays;
   }
   if (since === undefined || receivers === undefined)

@@ -37,7 +37,7 @@ function keygen(type: 'hmac' | 'ed25519'): string[] {
     case 'ed25519': {
       const { secret, publicKey } = formatKeyPair(bytes);
       return [
-        '# For the environment of the daemon. Keep it to yourself.',
+        '# For the environment of the daemon. Share it with nobody.',
         CONFIG_LINE,
         `${VARIABLE}=${secret}`,
         '# For whoever verifies its webhooks:',

@@ -101,7 +101,7 @@ function checkLine({ state, because, chainId, readings, asked }: SubjectDetails[
     reason === undefined ? `${endpoint} ${outcome}` : `${endpoint} ${outcome} (${reason})`,
   );
   const why = because === null ? '' : `: ${because}`;
-  const times = state === 'waiting' ? `, asked ${asked} ${asked === 1 ? 'time' : 'times'}` : '';
+  const times = state === 'waiting' ? `, polled ${asked} ${asked === 1 ? 'time' : 'times'}` : '';
   return `${state} on chain ${chainId}${why}${times}${responses.length === 0 ? '' : `; ${responses.join(', ')}`}`;
 }
 

@@ -21,7 +21,7 @@ type StatusOptions = ConnectionOptions & Filters & Paging & { json?: true };
 /** `status`: prints the upstream's answer about one subject, or a page of a wallet's transfers. */
 export function statusCommand(): Command {
   const command = new Command('status')
-    .description('Print what the upstream says about an intent, transaction, quote, job or wallet.')
+    .description('Print the response of the upstream about an intent, transaction, quote, job or wallet.')
     .option('--intent <hash>', 'intent hash')
     .option('--tx <hash>', 'transaction hash, of the source or the destination chain')
     .option('--quote <uuid>', 'quote id, with or without quote:')
@@ -30,7 +30,7 @@ export function statusCommand(): Command {
     .addOption(new Option('--status <word>', 'with --wallet: only transfers of this status'))
     .option('--limit <number>', 'with --wallet: how many, 1 to 50 (default: 20)', pageSize)
     .option('--cursor <cursor>', 'with --wallet: the next page, as the page before named it')
-    .option('--json', 'print JSON, with everything the upstream said');
+    .option('--json', 'print JSON, with the whole response');
   return withConnection(command).action(status);
 }
 

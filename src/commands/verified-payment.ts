@@ -5,7 +5,7 @@ import { ApiClient, ProblemReply } from '../client/api-client.ts';
 import type { Config } from '../config/config.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Funding, LogOwner } from '../domain/proof/log-owner.ts';
-import { PAYMENTS, PROOF, READING, type TxState } from '../domain/proof/proof.ts';
+import { PAYMENTS, PROOF, TX_STATE, type TxState } from '../domain/proof/proof.ts';
 import type { Statement } from '../domain/proof/statement.ts';
 import {
   judge,
@@ -89,7 +89,7 @@ async function requestTransfer(id: string, config: Config): Promise<FoundTransfe
   const named = JSON.stringify(printableLine(id, 120));
   if (!/^[0-9A-Za-z]{40,100}$/.test(hash)) {
     throw new BadInputError(
-      `found no daemon that watches ${named}, expected the hash of an intent or transaction to ask the upstream by`,
+      `found no daemon that watches ${named}, expected the hash of an intent or transaction to fetch from the upstream`,
     );
   }
   const queries: StatusQuery[] = [{ intentHash: hash }, { destinationTxHash: hash }, { sourceTxHash: hash }];
@@ -159,7 +159,7 @@ export const VERIFIED_PAYMENTS = z.object({
       statement: STATED_PAYMENT,
       verdict: VERDICT,
       /** Observation of each endpoint; null where the config has none of the chain. */
-      readings: z.array(READING).nullable(),
+      readings: z.array(TX_STATE).nullable(),
     }),
   ),
   /** "<chain> <endpoint>" -> number of calls. */

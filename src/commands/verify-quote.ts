@@ -88,7 +88,7 @@ export function verifyQuoteCommand(): Command {
       'Verify the signature of a quote, a JSON file as POST /v1/quotes answered it (- reads stdin).',
     )
     .argument('<file>', 'the quote')
-    .option('--signer <address>', 'the signer of the source chain: then nobody is asked');
+    .option('--signer <address>', 'the signer of the source chain: then nothing is requested');
   return withQuoteDomain(withConnection(command)).action(verifyQuote);
 }
 

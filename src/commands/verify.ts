@@ -44,7 +44,7 @@ const WAITING: Readonly<Record<WaitingReason, string>> = {
 const UNCHECKED: Readonly<Record<UncheckedReason, string>> = {
   'native-token': 'the chain’s own money moves without a log',
   'token-unlisted': 'the token is neither one of the config (tokens) nor of the packaged list',
-  'token-not-checkable': 'the token’s logs do not say what is received',
+  'token-not-checkable': 'the token’s logs do not state what is received',
   ambiguous: 'several moves may be meant',
   'chain-not-checkable': 'chains of this kind are not checked',
   'not-stated': 'the upstream does not state enough',
@@ -62,14 +62,14 @@ export function verifiedText({
 }: AllChecked & { found: FoundTransfer; directory: Directory }): string {
   const counts = Object.entries(calls).map(([name, count]) => `${name} ${count}`);
   return [
-    `${line(found.subject)}, as the ${found.reportedBy} tells it`,
+    `${line(found.subject)}, as the ${found.reportedBy} reports it`,
     ...(payments.length === 0
       ? ['  it states no payment yet']
       : payments.flatMap((payment) => paymentLines(payment, directory))),
     '',
     otherTransfers.looked
-      ? 'other transfers: looked at, in the Redis of the config'
-      : line(`other transfers: NOT LOOKED AT, a log may have proved another one (${otherTransfers.reason})`),
+      ? 'other transfers: checked, in the Redis of the config'
+      : line(`other transfers: NOT CHECKED, a log may have proved another one (${otherTransfers.reason})`),
     `calls: ${counts.length === 0 ? 'none' : counts.join(', ')}`,
   ].join('\n');
 }
@@ -186,7 +186,7 @@ async function verify(id: string, options: VerifyOptions): Promise<void> {
   const config = await loadConfig(resolve(options.config ?? CONFIG_DEFAULT), process.env);
   if (config.checkedChains.length === 0) {
     throw new BadSettingError(
-      `${config.file}: found no chain with endpoints, expected chains with rpc: they are what is asked`,
+      `${config.file}: found no chain with endpoints, expected chains with rpc: payments are checked with it`,
     );
   }
   const found = await findTransfer(id, { options, config });

@@ -27,7 +27,7 @@ export const configSchema = mapping({
     .prefault('./data')
     .meta({
       description:
-        'Where the embedded Redis keeps its data, relative to the config file. A file in it also has what the process has seen of Redis, by which a start finds that Redis went back: give it a place that outlasts restarts beside a `redis.url` too.',
+        'Where the embedded Redis stores its data, relative to the config file. A file in it also has what the process has seen of Redis, by which a start finds that Redis went back: give it a place that outlasts restarts beside a `redis.url` too.',
       label: 'path',
     }),
   retention: durationField({ min: '1m', max: '3650d' }).prefault('30d').meta({

@@ -60,9 +60,9 @@ export async function call(path, { method = 'GET', body, signal } = {}) {
     throw new ApiError(0, UNANSWERED, RETRY_MS);
   }
   const isJson = /json/.test(answer.headers.get('content-type') ?? '');
-  const said = isJson && text !== '' ? JSON.parse(text) : null;
-  if (answer.ok) return said;
-  throw refusal(answer, said);
+  const content = isJson && text !== '' ? JSON.parse(text) : null;
+  if (answer.ok) return content;
+  throw refusal(answer, content);
 }
 
 /** @template T @param {string} path @param {AbortSignal} [signal] @returns {Promise<T>} */
@@ -88,10 +88,10 @@ export async function readList(path, { key, most, pages = 8, signal }) {
   let cursor = '';
   for (let page = 0; page < pages && items.length < most; page += 1) {
     /** @type {ListPage<T>} */
-    const said = await read(`${path}${cursor}`, signal);
-    items.push(...said[key]);
-    if (said.next === null) return { items, more: false };
-    cursor = `&cursor=${encodeURIComponent(said.next)}`;
+    const content = await read(`${path}${cursor}`, signal);
+    items.push(...content[key]);
+    if (content.next === null) return { items, more: false };
+    cursor = `&cursor=${encodeURIComponent(content.next)}`;
   }
   return { items: items.slice(0, most), more: true };
 }

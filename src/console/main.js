@@ -116,7 +116,10 @@ function Console({ session, onSignedOut }) {
   const main = useRef(/** @type {HTMLElement | null} */ (null));
   const search = useRef(/** @type {HTMLInputElement | null} */ (null));
   const refresh = useCallback(() => setTick((before) => before + 1), []);
-  const say = useCallback((/** @type {string} */ text, isError = false) => setToast({ text, isError }), []);
+  const notify = useCallback(
+    (/** @type {string} */ text, isError = false) => setToast({ text, isError }),
+    [],
+  );
 
   useEffect(() => {
     if (toast === null) return undefined;
@@ -166,7 +169,7 @@ function Console({ session, onSignedOut }) {
         if (state === 'live') refresh();
       },
       onEvents: (events) => {
-        setReported(tellingOf(events));
+        setReported(announcementOf(events));
         later();
       },
       onSignedOut,
@@ -195,7 +198,7 @@ function Console({ session, onSignedOut }) {
     const text = search.current?.value.trim() ?? '';
     if (text !== '') location.hash = `#/search/${encodeURIComponent(text)}`;
   };
-  const props = { canAct: session.scope === 'admin', tick, say, refresh };
+  const props = { canAct: session.scope === 'admin', tick, notify, refresh };
   const current = ['subject', 'search'].includes(place.view) ? 'transfers' : place.view;
   return html`
     <a class="skip" href="#main" onClick=${(/** @type {Event} */ event) => {
@@ -279,7 +282,7 @@ function Lines({ text }) {
 }
 
 /** A sentence about new events for screen readers. @param {RenderedEvent[]} events */
-function tellingOf(events) {
+function announcementOf(events) {
   const [first] = events;
   if (events.length !== 1 || first === undefined) return `${events.length} events`;
   return `${first.type.replace('.', ' ')}, ${short(first.data.subject.id)}`;

@@ -28,21 +28,21 @@ export function Receivers(props) {
 }
 
 /** @param {ViewProps & { receiver: ReceiverView }} props */
-function Card({ receiver, canAct, say, refresh }) {
+function Card({ receiver, canAct, notify, refresh }) {
   const { name, type, origin, state, backlog, backlogIsMore, deadLetters, removed, leftOut } = receiver;
   const [since, setSince] = useState('1h');
-  /** @template {keyof ReceiverAnswers} W @param {W} word @param {(said: ReceiverAnswers[W]) => string} done @param {unknown} [body] */
-  const ask = async (word, done, body) => {
+  /** @template {keyof ReceiverAnswers} W @param {W} word @param {(result: ReceiverAnswers[W]) => string} done @param {unknown} [body] */
+  const send = async (word, done, body) => {
     try {
       /** @type {ReceiverAnswers[W]} */
-      const said = await act(`/receivers/${name}/${word}`, body);
-      say(done(said), 'outcome' in said && said.outcome !== 'delivered');
+      const result = await act(`/receivers/${name}/${word}`, body);
+      notify(done(result), 'outcome' in result && result.outcome !== 'delivered');
       refresh();
     } catch (failure) {
-      say(failure instanceof Error ? failure.message : 'It could not be done.', true);
+      notify(failure instanceof Error ? failure.message : 'It could not be done.', true);
     }
   };
-  /** @param {ReceiverAnswers['test']} said */
+  /** @param {ReceiverAnswers['test']} result */
   const tested = ({ outcome, httpStatus, smtpCode, durationMs, reason }) =>
     outcome === 'delivered'
       ? `${name} answered ${httpStatus ?? smtpCode ?? reason} in ${span(durationMs / 1_000)}.`
@@ -68,21 +68,21 @@ function Card({ receiver, canAct, say, refresh }) {
       canAct &&
       !removed &&
       html`<div class="actions">
-      <${Action} label=${`Send a test event to ${name}`} onAct=${() => ask('test', tested)}>Test<//>
+      <${Action} label=${`Send a test event to ${name}`} onAct=${() => send('test', tested)}>Test<//>
       ${
         state === 'paused'
-          ? html`<${Action} kind="primary" label=${`Resume ${name}`} onAct=${() => ask('resume', () => `${name} goes on.`)}>Resume<//>`
+          ? html`<${Action} kind="primary" label=${`Resume ${name}`} onAct=${() => send('resume', () => `${name} goes on.`)}>Resume<//>`
           : state === 'disabled'
-            ? html`<${Action} kind="primary" label=${`Enable ${name}`} onAct=${() => ask('enable', () => `${name} gets what it missed.`)}>Enable<//>`
-            : html`<${Action} label=${`Pause ${name}`} onAct=${() => ask('pause', () => `${name} is paused; its events wait.`)}>Pause<//>`
+            ? html`<${Action} kind="primary" label=${`Enable ${name}`} onAct=${() => send('enable', () => `${name} gets what it missed.`)}>Enable<//>`
+            : html`<${Action} label=${`Pause ${name}`} onAct=${() => send('pause', () => `${name} is paused; its events wait.`)}>Pause<//>`
       }
-      ${deadLetters > 0 && html`<${Action} label=${`Retry ${deadLetters} given up for ${name}`} onAct=${() => ask('retry', (said) => `${said.renewed} of ${said.deadLetters} are delivered again.`, {})}>Retry ${deadLetters}<//>`}
+      ${deadLetters > 0 && html`<${Action} label=${`Retry ${deadLetters} given up for ${name}`} onAct=${() => send('retry', (result) => `${result.renewed} of ${result.deadLetters} are delivered again.`, {})}>Retry ${deadLetters}<//>`}
       <span class="field">
         <label class="visually-hidden" for=${`since-${name}`}>Resend to ${name} the events of the last</label>
         <select id=${`since-${name}`} value=${since} onChange=${(/** @type {{ currentTarget: HTMLSelectElement }} */ event) => setSince(event.currentTarget.value)}>
           <option value="10m">last 10 min</option><option value="1h">last hour</option><option value="24h">last day</option>
         </select>
-        <${Action} label=${`Resend to ${name}`} disabled=${isHeld} onAct=${() => ask('resend', () => `Events of that time are sent to ${name} once more.`, { since })}>Resend<//>
+        <${Action} label=${`Resend to ${name}`} disabled=${isHeld} onAct=${() => send('resend', () => `Events of that time are sent to ${name} once more.`, { since })}>Resend<//>
       </span>
     </div>`
     }

@@ -83,7 +83,7 @@ async function readDeliveries(path, { after, page, deliveryPages, shown, signal 
 }
 
 /** One subject, from quote to settlement. @param {ViewProps & { id: string }} props */
-export function SubjectView({ id, tick, canAct, say, refresh }) {
+export function SubjectView({ id, tick, canAct, notify, refresh }) {
   const path = `/subjects/${encodeURIComponent(id)}`;
   const [wanted, setWanted] = useState({ path, pages: 1, deliveryPages: PAGES_OF_DELIVERIES });
   const { pages, deliveryPages } =
@@ -99,16 +99,16 @@ export function SubjectView({ id, tick, canAct, say, refresh }) {
   if (data === null) return html`<h1 tabindex="-1">${short(id)}</h1><${Loading} error=${error} />`;
   const { shown, corridors } = data;
   const { subject } = shown;
-  /** @template {keyof SubjectAnswers} W @param {W} word @param {(said: SubjectAnswers[W]) => string} done @param {unknown} [body] */
-  const ask = async (word, done, body) => {
+  /** @template {keyof SubjectAnswers} W @param {W} word @param {(result: SubjectAnswers[W]) => string} done @param {unknown} [body] */
+  const send = async (word, done, body) => {
     try {
-      say(done(await act(`${path}/${word}`, body)));
+      notify(done(await act(`${path}/${word}`, body)));
       refresh();
     } catch (failure) {
-      say(failure instanceof Error ? failure.message : 'It could not be done.', true);
+      notify(failure instanceof Error ? failure.message : 'It could not be done.', true);
     }
   };
-  /** @param {SubjectAnswers['resend']} said */
+  /** @param {SubjectAnswers['resend']} result */
   const resent = ({ leftOut }) =>
     leftOut === 0
       ? 'Its events are sent once more.'
@@ -133,21 +133,21 @@ export function SubjectView({ id, tick, canAct, say, refresh }) {
     ${
       canAct &&
       html`<div class="actions">
-      <${Action} onAct=${() => ask('recheck', () => 'It is polled next.')}>Look now<//>
-      <${Action} onAct=${() => ask('resend', resent, {})} disabled=${subject.events === 0}>Resend all events<//>
+      <${Action} onAct=${() => send('recheck', () => 'It is polled next.')}>Poll now<//>
+      <${Action} onAct=${() => send('resend', resent, {})} disabled=${subject.events === 0}>Resend all events<//>
     </div>`
     }
     <div class="columns">
       <section aria-labelledby="timeline-title">
         <h2 id="timeline-title">Timeline</h2>
-        <${Timeline} shown=${shown} canAct=${canAct} say=${say} refresh=${refresh} />
+        <${Timeline} shown=${shown} canAct=${canAct} notify=${notify} refresh=${refresh} />
         ${shown.partial.size > 0 && html`<p class="timeline-more"><button type="button" class="button" onClick=${() => setWanted({ path, pages, deliveryPages: deliveryPages * 2 })}>Show more deliveries</button></p>`}
         ${shown.more && html`<p class="timeline-more"><button type="button" class="button" onClick=${() => setWanted({ path, pages: pages + 1, deliveryPages })}>Show older events</button></p>`}
       </section>
       <section aria-labelledby="facts-title">
         <h2 id="facts-title">Facts</h2>
         <${Facts} subject=${subject} />
-        <details class="raw"><summary>What the upstream said last</summary><pre tabindex="0">${JSON.stringify(subject.record, null, 2)}</pre></details>
+        <details class="raw"><summary>The last record of the upstream</summary><pre tabindex="0">${JSON.stringify(subject.record, null, 2)}</pre></details>
       </section>
     </div>
   `;
@@ -162,7 +162,7 @@ function Way({ subject, timeline }) {
   const way = WAYS[kind];
   if (way === undefined) return null;
   const reached = status ?? '';
-  const quoted = timeline.find((moment) => moment.subject.startsWith('quote:'));
+  const quoted = timeline.find((entry) => entry.subject.startsWith('quote:'));
   const hasQuote = kind !== 'intent' || quoted !== undefined || transfer?.quote !== undefined;
   const steps = way.filter(([label]) => label !== 'Quoted' || hasQuote);
   const last = steps.findLastIndex(
@@ -172,7 +172,7 @@ function Way({ subject, timeline }) {
   return html`<ol class="way" aria-label="Progress">
     ${steps.map(([label, words], index) => {
       const isDone = index <= last;
-      const moment =
+      const entry =
         label === 'Quoted' && kind === 'intent'
           ? quoted
           : firstIn(timeline, subject.subject, words, index === 0 || label === 'Funded');
@@ -180,7 +180,7 @@ function Way({ subject, timeline }) {
       return html`<li key=${label} class=${`way-step ${state}`}>
         <span class="way-mark" aria-hidden="true"></span>
         <span class="way-label">${label}<span class="visually-hidden">${isDone ? ', done' : ', not yet'}</span></span>
-        <span class="way-time dim">${isDone && moment !== undefined ? html`<${Clock} at=${timeOf(moment)} />` : ' '}</span>
+        <span class="way-time dim">${isDone && entry !== undefined ? html`<${Clock} at=${timeOf(entry)} />` : ' '}</span>
       </li>`;
     })}
     ${isFailure && html`<li class="way-step failed"><span class="way-mark" aria-hidden="true"></span><span class="way-label">${sentence(reached)}</span><span class="way-time dim"> </span></li>`}
@@ -189,36 +189,36 @@ function Way({ subject, timeline }) {
 
 /** @param {TimelineEntry[]} timeline @param {string} subject @param {string[]} words @param {boolean} isFirst */
 function firstIn(timeline, subject, words, isFirst) {
-  const own = timeline.filter((moment) => moment.subject === subject);
+  const own = timeline.filter((entry) => entry.subject === subject);
   const found = own.find(({ status }) => status === words[0]);
   const [first] = own;
   // A later step proves only that this one is over, not its time. An unknown first status is the first step.
   return found ?? (isFirst && !words.includes(first?.status ?? '') ? first : undefined);
 }
 
-/** The upstream's time, else the time of the observation. @param {TimelineEntry} moment */
+/** The upstream's time, else the time of the observation. @param {TimelineEntry} entry */
 function timeOf({ upstreamUpdatedAt, at }) {
   return upstreamUpdatedAt === null ? at : new Date(upstreamUpdatedAt * 1_000).toISOString();
 }
 
-/** @param {{ shown: Shown, canAct: boolean, say: ViewProps['say'], refresh: () => void }} props */
-function Timeline({ shown, canAct, say, refresh }) {
+/** @param {{ shown: Shown, canAct: boolean, notify: ViewProps['notify'], refresh: () => void }} props */
+function Timeline({ shown, canAct, notify, refresh }) {
   const { subject, timeline, deliveries, partial } = shown;
   if (timeline.length === 0) return html`<p class="dim">${nothingReported(subject)}</p>`;
   return html`<ol class="timeline">
     ${timeline.map(
-      (moment) => html`<li key=${moment.event} class="moment">
-        <div class="moment-head">
-          <${Pill} word=${wordOf(moment)} />
-          <span class="mono">${moment.type}</span>
-          <span class="dim"><${Clock} at=${moment.at} /></span>
+      (entry) => html`<li key=${entry.event} class="entry">
+        <div class="entry-head">
+          <${Pill} word=${wordOf(entry)} />
+          <span class="mono">${entry.type}</span>
+          <span class="dim"><${Clock} at=${entry.at} /></span>
         </div>
-        <p class="moment-text dim">${textOf(moment, subject.subject)}</p>
-        ${partial.has(moment.event) ? html`<p class="dim">Not all of its deliveries are shown.</p>` : !deliveries.has(moment.event) && html`<p class="dim">No receiver is notified of it.</p>`}
+        <p class="entry-text dim">${textOf(entry, subject.subject)}</p>
+        ${partial.has(entry.event) ? html`<p class="dim">Not all of its deliveries are shown.</p>` : !deliveries.has(entry.event) && html`<p class="dim">No receiver is notified of it.</p>`}
         <ul class="deliveries" aria-label="Deliveries">
-          ${(deliveries.get(moment.event) ?? []).map(
+          ${(deliveries.get(entry.event) ?? []).map(
             (delivery) => html`<li key=${delivery.id + delivery.receiver}>
-            <${DeliveryView} delivery=${delivery} event=${moment.event} canAct=${canAct} say=${say} refresh=${refresh} />
+            <${DeliveryView} delivery=${delivery} event=${entry.event} canAct=${canAct} notify=${notify} refresh=${refresh} />
           </li>`,
           )}
         </ul>
@@ -234,12 +234,12 @@ function nothingReported({ kind, status }) {
   return 'The log has no event of it: it was so when it was first seen, or its events are older than the retention.';
 }
 
-/** @param {TimelineEntry} moment */
+/** @param {TimelineEntry} entry */
 function wordOf({ type }) {
   return type.slice(type.indexOf('.') + 1);
 }
 
-/** @param {TimelineEntry} moment @param {string} subject */
+/** @param {TimelineEntry} entry @param {string} subject */
 function textOf(
   { previousStatus, status, changes, subject: of, detectionDelaySeconds, skipped, regression, proof },
   subject,
@@ -260,18 +260,18 @@ function textOf(
 
 /**
  * A delivery with its attempts.
- * @param {{ delivery: SubjectDelivery, event: string, canAct: boolean, say: ViewProps['say'], refresh: () => void }} props
+ * @param {{ delivery: SubjectDelivery, event: string, canAct: boolean, notify: ViewProps['notify'], refresh: () => void }} props
  */
-function DeliveryView({ delivery, event, canAct, say, refresh }) {
+function DeliveryView({ delivery, event, canAct, notify, refresh }) {
   const { receiver, state, attempts, lastAttempts, nextAttemptAt, replay } = delivery;
   const resend = async () => {
     try {
       if (state === 'dead' && replay === null) await act(`/receivers/${receiver}/retry`, { events: [event] });
       else await act(`/events/${event}/resend`, { receivers: [receiver] });
-      say(`Sent to ${receiver} once more.`);
+      notify(`Sent to ${receiver} once more.`);
       refresh();
     } catch (failure) {
-      say(failure instanceof Error ? failure.message : 'It could not be sent.', true);
+      notify(failure instanceof Error ? failure.message : 'It could not be sent.', true);
     }
   };
   return html`<div class="delivery">
@@ -327,7 +327,7 @@ function Facts({ subject }) {
           html`<a key=${id} class="mono" href=${`#/subject/${encodeURIComponent(id)}`}>${short(id)}</a>`,
       ),
     ],
-    ['Last looked at', subject.polledAt && html`<${Ago} at=${subject.polledAt} />`],
+    ['Last polled at', subject.polledAt && html`<${Ago} at=${subject.polledAt} />`],
   ];
   return html`<dl class="facts">
     ${rows
@@ -345,9 +345,12 @@ function Facts({ subject }) {
 /** The chain's verdict on a payment so far. @param {SubjectDetails['checks'][number]} check @returns {[string, unknown]} */
 function checkOf({ payment, state, because, asked, readings }) {
   const why = because === null ? '' : ` (${because})`;
-  const times = state === 'waiting' ? `, asked ${asked} ${asked === 1 ? 'time' : 'times'}` : '';
-  const said = readings.map(({ endpoint, outcome }) => `${endpoint}: ${outcome}`).join(', ');
-  return [`${sentence(payment)} on the chain`, `${state}${why}${times}${said === '' ? '' : ` · ${said}`}`];
+  const times = state === 'waiting' ? `, polled ${asked} ${asked === 1 ? 'time' : 'times'}` : '';
+  const responses = readings.map(({ endpoint, outcome }) => `${endpoint}: ${outcome}`).join(', ');
+  return [
+    `${sentence(payment)} on the chain`,
+    `${state}${why}${times}${responses === '' ? '' : ` · ${responses}`}`,
+  ];
 }
 
 /** A chain with its transaction. @param {{ chain?: string, chainId?: string, txHash?: string, txUrl?: string } | undefined} end @param {string | null} name */

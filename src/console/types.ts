@@ -49,6 +49,6 @@ export type ConsoleUser = { signIn: boolean; scope: 'read' | 'consume' | 'admin'
 export type ViewProps = {
   canAct: boolean;
   tick: number;
-  say: (text: string, isError?: boolean) => void;
+  notify: (text: string, isError?: boolean) => void;
   refresh: () => void;
 };

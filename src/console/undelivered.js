@@ -9,7 +9,7 @@ import { Attempts } from './subject.js';
 const SHOWN = 100;
 
 /** Undelivered events of all receivers. @param {ViewProps} props */
-export function UndeliveredView({ tick, canAct, say, refresh }) {
+export function UndeliveredView({ tick, canAct, notify, refresh }) {
   const { data, error } = useData(
     async (signal) =>
       /** @type {Promise<{ items: Undelivered[], more: boolean }>} */ (
@@ -23,10 +23,10 @@ export function UndeliveredView({ tick, canAct, say, refresh }) {
     try {
       if (replay === null) await act(`/receivers/${receiver}/retry`, { events: [event] });
       else await act(`/events/${event}/resend`, { receivers: [receiver] });
-      say(`Sent to ${receiver} once more.`);
+      notify(`Sent to ${receiver} once more.`);
       refresh();
     } catch (failure) {
-      say(failure instanceof Error ? failure.message : 'It could not be sent.', true);
+      notify(failure instanceof Error ? failure.message : 'It could not be sent.', true);
     }
   };
   return html`

@@ -6,7 +6,7 @@ import { isApiOn } from '../config/sections/server.ts';
 import { canonicalJson } from '../domain/json.ts';
 import { subjectsOf } from '../domain/subjects/subscription.ts';
 import type { ConfigChanges, ConfigRemoval, NamedChanges } from '../operations/config-state.ts';
-import { isoTime } from '../operations/moment.ts';
+import { isoTime } from '../operations/time.ts';
 import { Secret } from '../secret.ts';
 import type { ConfirmationStore } from '../store/confirmations.ts';
 import type { Registry } from '../store/registry.ts';

@@ -11,8 +11,8 @@ import type {
   ReloadRequest,
   ReloadResult,
 } from '../operations/config-state.ts';
-import { isoTime } from '../operations/moment.ts';
 import { RefusedError } from '../operations/operation.ts';
+import { isoTime } from '../operations/time.ts';
 import type { Secret } from '../secret.ts';
 import type { Signals } from '../signals.ts';
 import type { ConfirmationStore } from '../store/confirmations.ts';

@@ -23,8 +23,7 @@ const RECONCILE_SILENCE_MS = 60_000;
 /** Without the reason: the reader has no token. */
 const LOADED: Readonly<Record<FileState['state'], string>> = {
   running: 'loaded',
-  changed:
-    'loaded; the file has changed, and nobody has asked to apply it, see config.file_changed in the log',
+  changed: 'loaded; the file has changed, and no reload was requested, see config.file_changed in the log',
   held: 'loaded; the file as it is now is held until it is confirmed, see config.large_removal in the log',
   refused: 'loaded; the file as it is now was refused, see config.reload_failed in the log',
 };
@@ -105,13 +104,13 @@ function redisReadiness(monitor: RedisMonitor): ReadinessCheck {
   const skewMs = Math.abs(monitor.clockSkewMs ?? 0);
   const warnings = [
     ...(isClockOff(skewMs) ? [`our clock is ${(skewMs / 1_000).toFixed(1)} s off its clock`] : []),
-    ...(monitor.persistence?.kind === 'nothing' ? ['it keeps nothing when it ends'] : []),
+    ...(monitor.persistence?.kind === 'nothing' ? ['it loses all data when it ends'] : []),
   ];
   const detail = warnings.length === 0 ? 'reachable' : `reachable; warning: ${warnings.join('; ')}`;
   return { name, ok: true, detail };
 }
 
-/** Timeout of reading the key's state: without Redis it is unknown, which another check reports. */
+/** Timeout for the key's state: without Redis it is unknown, which another check reports. */
 const KEY_TIMEOUT_MS = 500;
 
 /** With a key that the upstream refuses the daemon can only wait for another. */

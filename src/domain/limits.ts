@@ -10,7 +10,7 @@ export type InputLimits = {
   numberCharacters: number | null;
   /** Characters of one text; absent: limited by `bytes` alone. */
   textCharacters?: number;
-  /** Longest time of one request, or of reading one input. */
+  /** Longest time of one request, or of one input. */
   seconds?: number;
   /** Config setting that holds the time instead of `seconds`. */
   timeSetting?: string;

@@ -106,7 +106,7 @@ class NameError extends Error {
 
   constructor(code: NameError['code'], why: string) {
     super(
-      code === 'ENOTFOUND' ? 'the host name has no address' : `the host name could not be looked up: ${why}`,
+      code === 'ENOTFOUND' ? 'the host name has no address' : `the host name could not be resolved: ${why}`,
     );
     this.name = 'NameError';
     this.code = code;

@@ -59,9 +59,7 @@ export async function replaceReceiver(
   deps: AddedReceiverDeps,
 ): Promise<Receiver> {
   if (definition.name !== undefined && definition.name !== name)
-    throw new ReceiverFaultsError([
-      { place: 'name', expected: `"${name}", or none: a receiver keeps its own` },
-    ]);
+    throw new ReceiverFaultsError([{ place: 'name', expected: `"${name}", or none: a name cannot change` }]);
   const receiver = await put({ ...definition, name }, { as: 'other', before: null }, deps);
   return typeof receiver === 'string' ? refuseUnknown(name) : receiver;
 }
@@ -194,7 +192,7 @@ export function openDefinition(name: string, encrypted: string, encryption: Encr
 function encryptionOf({ encryption }: AddedReceiverDeps): Encryption {
   if (encryption !== null) return encryption;
   throw new RefusedError(
-    'found no server.secretsKey in the config, with which Redis keeps what is secret of a receiver; expected one',
+    'found no server.secretsKey in the config, which encrypts the secrets of receivers in Redis; expected one',
   );
 }
 

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { FILE_STATES } from '../config/sections/process.ts';
 import { withTimeout } from '../with-timeout.ts';
-import { isoTime, isoTimeOrNull } from './moment.ts';
 import { RefusedError } from './operation.ts';
+import { isoTime, isoTimeOrNull } from './time.ts';
 
 const REMOVED = z.object({
   removed: z.int().describe('How many would go.'),
@@ -72,7 +72,7 @@ export const CONFIG_STATE = z
         error: z.string().nullable().describe('Why a reload would refuse the file as it is now.'),
       })
       .nullable()
-      .describe('When the change was noticed that nobody has asked to apply; null in all other states.'),
+      .describe('When the change was noticed, while no reload of it is requested; null in all other states.'),
     removal: CONFIG_REMOVAL.nullable().describe(
       'What the file would remove while it is held, or what the start has removed where that was as much. Null otherwise, and from the next reload on.',
     ),
@@ -81,7 +81,7 @@ export const CONFIG_STATE = z
         at: z.iso.datetime(),
         ok: z.boolean().describe('Whether it was applied. If not, the config before it goes on.'),
         changes: CONFIG_CHANGES.nullable().describe(
-          'Null for the reading at the start, and where it was refused or is held.',
+          'Null for the start, and where it was refused or is held.',
         ),
         error: z.string().nullable().describe('Why it was refused, a line per problem.'),
         retryAt: z.iso.datetime().nullable().describe('When it is tried again by itself.'),

@@ -6,9 +6,9 @@ import { redisTimeMs } from '../store/connection.ts';
 import type { Attempt, DeliveryFact } from '../store/deliveries.ts';
 import { compareEntries, eventOf } from '../store/log-entry.ts';
 import { isHeld } from '../store/receivers.ts';
-import { isoTime, isoTimeOrNull, type TimeInput, timeMs } from './moment.ts';
 import { type OperationContext, UnknownError } from './operation.ts';
 import { receiverNamed } from './resend.ts';
+import { isoTime, isoTimeOrNull, type TimeInput, timeMs } from './time.ts';
 
 const ATTEMPT = z.object({
   at: z.iso.datetime(),
@@ -19,7 +19,7 @@ const ATTEMPT = z.object({
   smtpCode: z.int().nullable(),
   durationMs: z.number(),
   reason: z.string().describe('In a line.'),
-  answer: z.string().describe('What was said: its beginning, of the last attempt all that is stored.'),
+  answer: z.string().describe('The response: its beginning, of the last attempt all that is stored.'),
 });
 
 /** The state of a delivery of an event to a receiver. */

@@ -154,7 +154,7 @@ export async function eventsBefore(
 
 function newerEntry(entry: string): RefusedError {
   return new RefusedError(
-    `found an event that a newer version wrote (entry ${entry}) and this one cannot read; ask a daemon of that version`,
+    `found an event that a newer version wrote (entry ${entry}) and this one cannot read; use a daemon of that version`,
   );
 }
 

@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { matchesOf, readBatch } from '../queues/deliveries/matches.ts';
 import type { StoredReceiver } from '../store/definitions.ts';
 import { isHeld, RECEIVER_STATES, type ReceiverCondition, type ReceiverState } from '../store/receivers.ts';
-import { isoTimeOrNull } from './moment.ts';
 import { type OperationContext, RefusedError } from './operation.ts';
 import { receiverNamed } from './resend.ts';
+import { isoTimeOrNull } from './time.ts';
 
 /** The current state of a receiver. */
 export const RECEIVER = z
@@ -31,7 +31,7 @@ export const RECEIVER = z
       .describe(
         '`resting`, `failing`: tried with one delivery at a time. `disabled`, `enabling`, `paused`: not tried.',
       ),
-    backlog: z.int().describe('Events that it is owed: open deliveries, and what stands behind its cursor.'),
+    backlog: z.int().describe('Events that it is owed: open deliveries, and the entries behind its cursor.'),
     backlogIsMore: z.boolean().describe('Whether there is more than was counted.'),
     open: z.int().describe('Open deliveries.'),
     deadLetters: z.int(),

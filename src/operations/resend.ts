@@ -7,8 +7,8 @@ import type { StoredReceiver } from '../store/definitions.ts';
 import { eventOf } from '../store/log-entry.ts';
 import { isHeld } from '../store/receivers.ts';
 import { newReplayId, type Replay } from '../store/replays.ts';
-import { isoTime, type TimeInput, timeMs } from './moment.ts';
 import { knownSubject, type OperationContext, RefusedError, UnknownError } from './operation.ts';
+import { isoTime, type TimeInput, timeMs } from './time.ts';
 
 /** Progress of a replay. */
 export const REPLAY = z
@@ -27,7 +27,7 @@ export const REPLAY = z
   })
   .meta({ id: 'Replay' });
 
-/** Times of the log's first and last entries at the time of reading; null for an empty log. */
+/** Times of the log's first and last entries at the time of the read; null for an empty log. */
 export const LOG_RANGE = z
   .object({ from: z.iso.datetime(), until: z.iso.datetime() })
   .describe(

@@ -16,22 +16,22 @@ import { money } from '../domain/transfers/money.ts';
 import { ANY_ROUTE, type Leg, readTransfer, routeName } from '../domain/transfers/transfer.ts';
 import type { StoredSubscription } from '../store/definitions.ts';
 import type { ChangedSubject, SubjectEntry } from '../store/subjects.ts';
-import { isoTime, isoTimeOrNull } from './moment.ts';
 import type { OperationContext } from './operation.ts';
+import { isoTime, isoTimeOrNull } from './time.ts';
 
 /** A summary of a subject. */
 export const SUBJECT = z
   .object({
     subject: z.string().describe('Its id, with its prefix.'),
     kind: z.string(),
-    status: z.string().nullable().describe('As the upstream said it last; null before it said anything.'),
+    status: z.string().nullable().describe('The last that the upstream reported; null before that.'),
     underWay: z.boolean().describe('Whether it is polled: it has not ended, or is watched for ever.'),
     overdue: z.boolean().describe('Whether it was reported as overdue.'),
     proof: z
       .enum(PROOF_OUTCOMES)
       .nullable()
       .describe(
-        'What was reported of what the chain says, the worst of its payments; null where nothing was.',
+        'The reported result of checking it on the chain, the worst of its payments; null without one.',
       ),
     pendingSince: z.iso
       .datetime()

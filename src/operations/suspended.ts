@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { parseClaimKey } from '../domain/subjects/subscription.ts';
 import { eventOf } from '../store/log-entry.ts';
 import type { Settled } from '../store/suspensions.ts';
-import { isoTime, isoTimeOrNull } from './moment.ts';
 import { type OperationContext, UnknownError } from './operation.ts';
+import { isoTime, isoTimeOrNull } from './time.ts';
 
 /** A subject that was removed from the config and may come back. */
 export const SUSPENDED = z

@@ -6,9 +6,9 @@ import { transferFacts } from '../domain/transfers/transfer-facts.ts';
 import { CHECK_STATES, type Check } from '../store/check-record.ts';
 import { eventOf } from '../store/log-entry.ts';
 import { ENTRY } from './events.ts';
-import { isoTime, isoTimeOrNull } from './moment.ts';
 import { knownSubject, type OperationContext, relatedTo } from './operation.ts';
 import { SUBJECT, summaryOf } from './subjects.ts';
+import { isoTime, isoTimeOrNull } from './time.ts';
 
 const CHECK_DETAILS = z
   .object({
@@ -25,12 +25,12 @@ const CHECK_DETAILS = z
         'Why it waits (`not-found`, `not-final`, `disagreement`, `unreachable`, `one-endpoint`, `claimed`, `funding`, `not-stated`), why it was not checked, or the reason of a dispute.',
       ),
     statedAt: z.iso.datetime(),
-    asked: z.int().describe('How often its endpoints were asked while it waited.'),
+    asked: z.int().describe('How often its endpoints were polled while it waited.'),
     askedAt: z.iso.datetime().nullable(),
     endedAt: z.iso.datetime().nullable(),
     readings: z
       .array(z.object({ endpoint: z.string(), outcome: z.string(), reason: z.string().exactOptional() }))
-      .describe('What each endpoint said last.'),
+      .describe('The last response of each endpoint.'),
     proof: PROOF.nullable(),
   })
   .meta({ id: 'Check' });
@@ -57,7 +57,7 @@ function checkDetails(check: Check): z.infer<typeof CHECK_DETAILS> {
   };
 }
 
-const MOMENT = z.object({
+const TIMELINE_ENTRY = z.object({
   at: z.iso.datetime().describe('When the change was seen.'),
   subject: z
     .string()
@@ -72,13 +72,13 @@ const MOMENT = z.object({
   regression: z.boolean().exactOptional(),
   upstreamUpdatedAt: z.int().nullable(),
   detectionDelaySeconds: z.number().nullable(),
-  proof: PROOF.exactOptional().describe('What the chain said, where the event tells that.'),
+  proof: PROOF.exactOptional().describe('The result of the check on the chain, where the event has one.'),
 });
 
 /** A subject with its current state. */
 export const SUBJECT_STATE = SUBJECT.omit({}).extend({
-  record: z.record(z.string(), z.json()).nullable().describe('What the upstream said last, whole.'),
-  transfer: TRANSFER.nullable().describe('What is known of the transfer, as its last event said it.'),
+  record: z.record(z.string(), z.json()).nullable().describe('The last record of the upstream, whole.'),
+  transfer: TRANSFER.nullable().describe('What is known of the transfer, as its last event reported it.'),
   checks: z
     .array(CHECK_DETAILS)
     .describe('What was stated about its payments on chains with RPC endpoints, and what came of it.'),
@@ -86,7 +86,7 @@ export const SUBJECT_STATE = SUBJECT.omit({}).extend({
     .array(z.string())
     .describe('The quotes and jobs that led to it, whose events are in the timeline.'),
   timeline: z
-    .array(MOMENT)
+    .array(TIMELINE_ENTRY)
     .describe(
       'A page of its events, the newest first. `GET /subjects/{subject}/deliveries` has their deliveries.',
     ),
@@ -146,7 +146,7 @@ function nextOf(shown: readonly string[], isMore: boolean): TimelinePlace | null
   return isMore && last !== undefined ? { before: last } : null;
 }
 
-function entryOf(event: Event): z.infer<typeof MOMENT> {
+function entryOf(event: Event): z.infer<typeof TIMELINE_ENTRY> {
   const { subject, sequence, status, previousStatus, changes, skipped, regression } = event.data;
   const { upstreamUpdatedAt, detectionDelaySeconds, proof } = event.data;
   return {

@@ -8,8 +8,8 @@ import { type ListPlace, MOST_OPEN } from '../store/backlog.ts';
 import { eventOf } from '../store/log-entry.ts';
 import type { RawEntry } from '../store/quarantine.ts';
 import { DELIVERY, type Delivery, deliveryOf } from './deliveries.ts';
-import { isoTime } from './moment.ts';
 import type { OperationContext } from './operation.ts';
+import { isoTime } from './time.ts';
 
 /** A delivery whose last attempt failed. `retrying`: more attempts follow; `dead`: none does. */
 export const UNDELIVERED = DELIVERY.omit({ waitsFor: true })

@@ -9,7 +9,7 @@ import type { UpstreamClient } from '../upstream/client/client.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
 import type { QuoteSigners } from '../upstream/client/quote-signers.ts';
 import type { Quote, QuoteAnswer } from '../upstream/wire/quote.ts';
-import type { PollResponse } from './reading.ts';
+import type { PollResponse } from './poll-response.ts';
 import type { RouteRequest } from './route.ts';
 
 /** The v1 API for prices, and the sources to check them. `slot` resolves when these prices' budget allows a request. */

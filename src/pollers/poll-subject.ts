@@ -12,7 +12,7 @@ import {
 import type { UpstreamClient } from '../upstream/client/client.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
 import { textOrNull } from '../upstream/wire/wire.ts';
-import { type PollResponse, readPage, strangerFailure } from './reading.ts';
+import { type PollResponse, readPage, strangerFailure } from './poll-response.ts';
 import type { RouteRequest } from './route.ts';
 import { pollIntent, pollQuote, pollTx } from './status.ts';
 

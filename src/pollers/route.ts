@@ -12,7 +12,7 @@ import type { Directory } from '../domain/transfers/chains.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
 import type { OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
 import type { ExactInRequest, OpenQuote } from '../upstream/wire/open-quote.ts';
-import type { PollResponse } from './reading.ts';
+import type { PollResponse } from './poll-response.ts';
 
 /** The open quoting service, the dApp id of requests to it, and the known tokens. */
 export type QuotingService = { client: OpenQuotesClient; dAppId: string; directory: Directory };

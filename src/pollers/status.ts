@@ -3,7 +3,7 @@ import { UNKNOWN } from '../domain/subjects/kinds.ts';
 import { foldHex, reservedKindOf, type TxSide, txId } from '../domain/subjects/subject.ts';
 import { readLeg } from '../domain/transfers/transfer.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
-import { type PollResponse, readPage, strangerFailure } from './reading.ts';
+import { type PollResponse, readPage, strangerFailure } from './poll-response.ts';
 
 /** Requests a page of a wallet, of all transfers or one status: the first, or a cursor's; with at most `limit` records. */
 export async function pollWallet(

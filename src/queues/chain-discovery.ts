@@ -217,7 +217,7 @@ export class ChainDiscovery {
 
 class NoSlotError extends Error {
   constructor() {
-    super('the upstream is not asked as usual now');
+    super('the upstream is not polled as usual now');
     this.name = 'NoSlotError';
   }
 }

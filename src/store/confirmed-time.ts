@@ -84,7 +84,7 @@ const CLOCK_TOLERANCE_MS = 120_000;
 /** Interval for a new base while the state is `steady`: in this time a clock may drift by less than the tolerance. */
 const MEASURED_ANEW_MS = 600_000;
 
-/** The base of measurements: a Redis time, and the readings of the monotonic clock before and after it. */
+/** The base of measurements: a Redis time, and the times of the monotonic clock before and after it. */
 type Base = TimedRead & { moves: string };
 
 type TimedRead = { redisMs: number; fromMs: number; untilMs: number };
@@ -100,7 +100,7 @@ export type OwnClocks = { monotonicMs: () => number; wallMs: () => number };
 
 /**
  * The dependencies of ConfirmedTime. `upstreamAhead` returns the lead of the upstream over Redis at its newest responses,
- * given a Redis time and the reading of the monotonic clock at that time. `onCompared` is called after each round, with the
+ * given a Redis time and the time of the monotonic clock then. `onCompared` is called after each round, with the
  * clocks of this round and the one before.
  */
 export type ConfirmedTimeDeps = {

@@ -147,7 +147,7 @@ function watched(redis: Redis): Redis {
 }
 
 /**
- * As `watched`, for the connection to each node; without it the client asks the others for its replacement.
+ * As `watched`, for the connection to each node; without it the client requests its replacement from the others.
  *
  * A client that has lost all its nodes begins anew with its `startupNodes`. The config may name a single one, and that one may
  * be frozen: so the nodes that the Cluster last reported are stored there too, after the `named`.

@@ -28,7 +28,7 @@ export class ConsumerStore {
   }
 
   /** Moves a consumer. `behind`: it is already there, or further on; `full`: no more consumers can be stored. */
-  async acknowledge(name: string, { log, after }: ConsumerPlace): Promise<'kept' | 'behind' | 'full'> {
+  async acknowledge(name: string, { log, after }: ConsumerPlace): Promise<'stored' | 'behind' | 'full'> {
     const args = { consumer: name, log, entry: after, most: MOST_CONSUMERS };
     return scripts.acknowledge(this.#redis, { keys: this.#keys, args });
   }

@@ -90,7 +90,7 @@ export type Joining = {
 
 /**
  * Returns the receivers that joined a subscription after its start; those that join it now have the place of this sync. A
- * receiver that had one of its subjects under another name joins nothing: it moves, and keeps what it had.
+ * receiver that had one of its subjects under another name joins nothing: it moves with what it had.
  */
 export function joinedReceivers(
   { receivers, awayReceivers, joined }: StoredSubscription,

@@ -59,11 +59,11 @@ export function persistenceWarning(persistence: Persistence): string | null {
     case 'dumps':
       return `Redis has no append-only file (appendonly no), only dumps: when it ends, up to the last ${spanOf(persistence.losesUpToSeconds)} of what was acknowledged can be lost`;
     case 'nothing':
-      return 'Redis keeps nothing (appendonly no, no save points): when it ends, all events, deliveries and what is known of every transfer are lost';
+      return 'Redis stores nothing on disk (appendonly no, no save points): when it ends, all events, deliveries and what is known of every transfer are lost';
     case 'failing':
       return `Redis cannot write its ${persistence.what}: when it ends, what came since the last successful write is lost; see its log and its disk`;
     case 'unknown':
-      return 'Redis does not say whether it keeps what it is given (no aof_enabled in INFO, or CONFIG refused): look at its settings';
+      return 'Redis does not report whether it stores its data on disk (no aof_enabled in INFO, or CONFIG refused): check its settings';
   }
 }
 

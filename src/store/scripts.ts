@@ -8,7 +8,7 @@ export const scripts = {
     file: 'acknowledge-1',
     keys: ['consumers'],
     args: { consumer: arg.text, log: arg.text, entry: arg.text, most: arg.number },
-    reply: reply.oneOf('kept', 'behind', 'full'),
+    reply: reply.oneOf('stored', 'behind', 'full'),
   }),
   /** Gives a member a free turn, or renews its own. */
   acquireSweepTurn: script({

@@ -98,13 +98,13 @@ test.skipIf(CHROMIUM.skip)(
     for (const width of [1280, 360]) {
       const { page, complaints } = await watchedPage(browser, url, { viewport: { width, height: 900 } });
       await page.goto(`${url}/#/subject/${encodeURIComponent(INTENT)}`);
-      await page.locator('.moment').nth(49).waitFor();
-      expect([await page.locator('.moment').count(), await page.locator('.delivery').count()]).toEqual([
+      await page.locator('.entry').nth(49).waitFor();
+      expect([await page.locator('.entry').count(), await page.locator('.delivery').count()]).toEqual([
         50, 1_000,
       ]);
       await page.getByRole('button', { name: 'Show older events' }).click();
-      await page.locator('.moment').nth(59).waitFor();
-      expect([await page.locator('.moment').count(), await page.locator('.delivery').count()]).toEqual([
+      await page.locator('.entry').nth(59).waitFor();
+      expect([await page.locator('.entry').count(), await page.locator('.delivery').count()]).toEqual([
         60, 1_200,
       ]);
       expect(await page.getByRole('button', { name: /^Show/ }).count()).toBe(0);

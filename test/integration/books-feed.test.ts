@@ -304,7 +304,7 @@ test('refuses a day of which transfers were removed, also once the retention is 
   const nowMs = FIRST_MS + 3.5 * DAY_MS;
   while (!(await one.round(nowMs)).isAtEnd);
   await one.round(nowMs + 60_000);
-  const expected = 'expected a day of the last 2: so long are the books kept';
+  const expected = 'expected a day of the last 2: the books store no others';
   await expect(report('2026-11-22', nowMs)).rejects.toThrow(`found 2026-11-22, ${expected}`);
   expect((await report('2026-11-23', nowMs)).balances).toMatchObject([
     { opening: { count: 0 }, started: { count: 1 }, ended: { count: 0 }, closing: { count: 1 } },

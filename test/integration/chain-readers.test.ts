@@ -388,7 +388,7 @@ describe('a rate-limited endpoint', () => {
     const { read, server, calls } = await startReader({ eth_getTransactionReceipt: () => answer });
     expect(await read()).toMatchObject({
       outcome: 'failed',
-      reason: expect.stringContaining('asked too often'),
+      reason: expect.stringContaining('too many requests'),
     });
     const before = server.seen.length;
     expect(await read()).toMatchObject({

@@ -146,7 +146,7 @@ describe('check --live', () => {
     const entries = [{ chainId: 8453, quoteSigner: '0xabc' }, token, { ...token, decimals: 18 }, 'none'];
     const { lists } = await check({ status: 200, body: { ...WORKS.body, data: entries } });
     expect(lists).toContain('1 chain, 1 with quoteSigner; 1 token; ');
-    expect(lists).toContain('that say too little; 1 with other decimals than are known');
+    expect(lists).toContain('that are incomplete; 1 with other decimals than are known');
   });
 
   test('prints nothing that moves the cursor of a terminal', async () => {

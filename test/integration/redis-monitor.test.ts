@@ -63,7 +63,7 @@ describe('the persistence of Redis', () => {
       expected: /up to the last 60 minutes/,
     },
     { settings: { appendonly: 'no', save: '90 1' }, persistent: true, expected: /up to the last 90 s/ },
-    { settings: { appendonly: 'no', save: '' }, persistent: false, expected: /Redis keeps nothing/ },
+    { settings: { appendonly: 'no', save: '' }, persistent: false, expected: /Redis stores nothing on disk/ },
   ])('is $persistent with $settings', async ({ settings, persistent, expected }) => {
     const { client, port } = await node({ appendonly: 'no' });
     for (const [key, value] of Object.entries(settings)) await client.config('SET', key, value);
@@ -121,7 +121,7 @@ describe('the persistence of Redis', () => {
       (line) => lines.push(line),
     );
     later(() => daemon.close());
-    expect(lines.filter((line) => line.includes('Redis keeps nothing'))).toHaveLength(1);
+    expect(lines.filter((line) => line.includes('Redis stores nothing on disk'))).toHaveLength(1);
     await eventually('the metric', async () =>
       (await (await fetch(`${daemon.url}/metrics`)).text()).includes('\nintentwatch_redis_persistent 0\n'),
     );
@@ -129,7 +129,7 @@ describe('the persistence of Redis', () => {
       const answer = await fetch(`${daemon.url}/readyz`);
       return answer.status === 200 && answer.text();
     });
-    expect(ready).toContain('it keeps nothing when it ends');
+    expect(ready).toContain('it loses all data when it ends');
   });
 });
 

@@ -116,12 +116,12 @@ test('a log that the daemon has as proof of another transfer proves no second on
   });
   expect(Object.keys(reported.payments[0]?.verdict ?? {})).toEqual(['outcome', 'proof']);
   expect(verified.code).toBe(1);
-  expect((await verify(inject('redisUrl'))).out).toMatch(/^other transfers: looked at/m);
+  expect((await verify(inject('redisUrl'))).out).toMatch(/^other transfers: checked/m);
 });
 
 test('where the Redis of the config does not answer, it reports that it was not checked', async () => {
   const away = await verify('redis://127.0.0.1:9');
-  expect(away.out).toMatch(/^other transfers: NOT LOOKED AT.*Redis cannot be reached/m);
+  expect(away.out).toMatch(/^other transfers: NOT CHECKED.*Redis cannot be reached/m);
   expect(away.out).toMatch(/found +VERIFIED/);
   expect(away.code).toBe(0);
   const { otherTransfers } = VERIFIED_PAYMENTS.parse(

@@ -156,7 +156,7 @@ test.skipIf(CHROMIUM.skip)(
     await page.goto(`${stage.url}/#/subject/${encodeURIComponent(`intent:${hashOf(2)}`)}`);
     await page.getByText('Redis gave no answer in time').waitFor();
     isReported = true;
-    await page.locator('.moment').first().waitFor();
+    await page.locator('.entry').first().waitFor();
     await page.getByText('Redis gave no answer in time').waitFor({ state: 'detached' });
     expect(refused).toBeGreaterThanOrEqual(2);
     await page.context().close();

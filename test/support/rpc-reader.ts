@@ -1,6 +1,6 @@
 import { type ChainReader, createChainReaders, type EndpointCall } from '../../src/chains/chain-readers.ts';
 import type { ChainEndpoint, CheckedChain } from '../../src/config/config.ts';
-import { READING, type TxState } from '../../src/domain/proof/proof.ts';
+import { TX_STATE, type TxState } from '../../src/domain/proof/proof.ts';
 import { Secret } from '../../src/secret.ts';
 import { type RpcAnswer, type RpcRequest, type RpcServer, rpcServer } from './json-rpc-server.ts';
 
@@ -51,7 +51,7 @@ export async function rpcReader(
     reader,
     server,
     calls,
-    read: async () => READING.parse((await reader.read(txHash, { token }))[0]),
+    read: async () => TX_STATE.parse((await reader.read(txHash, { token }))[0]),
     close: async () => {
       await reader.close();
       await server.close();

@@ -292,7 +292,7 @@ describe('the body', () => {
     );
     const text = renderText(makeNotice(event));
     expect(text).toContain(
-      'Transfer service unreachable\n\nThe transfer service gives no usable answers; it is asked on.\n',
+      'Transfer service unreachable\n\nThe transfer service gives no usable answers; polling goes on.\n',
     );
     expect(text).toMatch(/^lastError: +connection refused$/m);
     expect(text).toMatch(/^Noticed: +2026-11-20 11:31:00 UTC$/m);

@@ -118,13 +118,13 @@ test.each([
     'no balances',
     { postTokenBalances: null },
     'signature',
-    'the answer has no token balances: the endpoint does not keep them',
+    'the answer has no token balances: the endpoint does not store them',
   ],
   [
     'no status of its success',
     { err: undefined },
     'signature',
-    'the answer does not say whether the transaction failed',
+    'the answer does not state whether the transaction failed',
   ],
 ])('an answer with %s has no effect', (_, fields, txHash, fault) => {
   expect(transactionFault(transaction([], [], fields), txHash)).toBe(fault);
@@ -132,6 +132,6 @@ test.each([
 
 test('balances of unnamed owners have no effect', () => {
   const nameless = transaction([], [[2, 'alice', '10', { owner: undefined }]]);
-  expect(transactionFault(nameless, 'signature')).toBe('the answer does not say whose balances it has');
+  expect(transactionFault(nameless, 'signature')).toBe('the answer does not name the owners of its balances');
   expect(transactionFault(transaction([], [[2, 'alice', '10']]), 'signature')).toBeNull();
 });

@@ -168,7 +168,7 @@ test.each([
   [
     'an argument by position',
     'return ARGV.text .. ARGV.list[1] .. ARGV[2]',
-    'ARGV stands in its body without a name',
+    'ARGV is in its body without a name',
   ],
 ])('a script with %s is refused', (_name, body, problem) => {
   expect(() => renderScript('do-it-1.lua', `${HEADER}${body}\n`)).toThrow(problem);

@@ -58,6 +58,6 @@ function bodyParsed(body: unknown): WebhookError {
       : `read and made ${typeof body === 'object' ? 'an object' : `a ${typeof body}`}`;
   return new WebhookError(
     'body_parsed',
-    `the body was ${found} before it could be verified, expected its bytes: put this route before express.json(), or give express.json a verify that keeps them: { verify: (request, _response, bytes) => { request.rawBody = bytes } }`,
+    `the body was ${found} before it could be verified, expected its bytes: put this route before express.json(), or give express.json a verify that stores them: { verify: (request, _response, bytes) => { request.rawBody = bytes } }`,
   );
 }

@@ -187,7 +187,7 @@ func checkVectors(path string) error {
 	fmt.Printf("%d orders\n", orders)
 	fmt.Printf("%d checked, %d wrong\n", checked, wrong)
 	if wrong > 0 || checked == 0 {
-		return errors.New("vectors.json says otherwise")
+		return errors.New("vectors.json expects otherwise")
 	}
 	return nil
 }

@@ -155,7 +155,7 @@ func readEvent(body []byte, id string) (event Event, err error) {
 		return event, &WebhookError{"event_invalid", "the body is no event"}
 	}
 	if event.ID != id {
-		return event, &WebhookError{"event_invalid", "the body is another event than webhook-id says"}
+		return event, &WebhookError{"event_invalid", "the body is another event than webhook-id names"}
 	}
 	return event, nil
 }

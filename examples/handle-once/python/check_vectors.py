@@ -1,7 +1,7 @@
 """Runs consumer/vectors.json: python3 check_vectors.py ../../../consumer/vectors.json
 
 Prints what differs, and ends with 1 where something does. That a body was changed on its way (`body_changed`) is a better
-word for `signature_mismatch`, which this program does not look for.
+word for `signature_mismatch`, which this program does not check for.
 """
 
 import base64

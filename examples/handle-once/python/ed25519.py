@@ -1,6 +1,6 @@
 """Verifies ed25519 signatures (RFC 8032), which Python's standard library cannot.
 
-Some milliseconds for each. It is no faster for secret keys and keeps none: verifying uses public ones only. Where you may
+Some milliseconds for each. It is no faster for secret keys and stores none: verifying uses public ones only. Where you may
 install packages, use `cryptography` instead.
 """
 

@@ -31,7 +31,7 @@ BY_WORD = {
 
 
 def fact_of(event):
-    """The kind of the fact, and its name, which tells the facts of one subject apart."""
+    """The kind of the fact, and its name, which distinguishes the facts of one subject."""
     data = event["data"]
     word = event["type"].partition(".")[2]
     fact = BY_TYPE.get(event["type"])

@@ -87,7 +87,7 @@ def _event(body, webhook_id):
     if not all(isinstance(text, str) for text in texts) or type(sequence) is not int:
         raise WebhookError("event_invalid", "the body is no event")
     if event["id"] != webhook_id:
-        raise WebhookError("event_invalid", "the body is another event than webhook-id says")
+        raise WebhookError("event_invalid", "the body is another event than webhook-id names")
     return event
 
 

@@ -152,7 +152,7 @@ const BUSY = 5;
 const PASSING: ReadonlySet<number> = new Set([BUSY, 6, 13]);
 
 const FOLDER =
-  'one that a daemon has made, in a folder that this user may write to: SQLite keeps two files beside it';
+  'one that a daemon has made, in a folder that this user may write to: SQLite writes two files beside it';
 const WHOLE = 'a whole file of SQLite: bring back a copy, or move it away and the books begin anew';
 
 /** The expected state, by the code of SQLite: the file is damaged, cannot be opened, or is not of SQLite. */

@@ -58,7 +58,7 @@ export const orderingField = z
   .prefault('none')
   .meta({
     description:
-      '`subject`: the events of one transfer (or other subject) come one after another by `sequence`, those of different ones side by side. `none`: whatever is ready is sent, and `data.sequence` tells the order.',
+      '`subject`: the events of one transfer (or other subject) come one after another by `sequence`, those of different ones side by side. `none`: whatever is ready is sent, and `data.sequence` gives the order.',
   });
 
 export const disableAfterField = durationField({ min: '1s', max: '365d' }).prefault('5d').meta({

@@ -61,7 +61,7 @@ export class ConfigFile {
   }
 }
 
-/** Result of reading a config. `files` maps each read file to its state before it was read. */
+/** A config that was read. `files` maps each read file to its state before it was read. */
 type LoadResult = { files: Map<string, string>; result: Config | ConfigError };
 
 /** Reads a config file with all files that it names. `isAgain` where it was read before. */

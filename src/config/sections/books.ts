@@ -16,7 +16,7 @@ export const booksSchema = mapping({
     .optional()
     .meta({
       description:
-        'The Postgres that keeps the books. Needed beside a `redis.url`, whose processes share them. TLS is used, with a certificate that fits the host, unless the host is a loopback address or `allowInsecure` is set. Left out: a file in `dataDir`.',
+        'The Postgres that stores the books. Needed beside a `redis.url`, whose processes share them. TLS is used, with a certificate that fits the host, unless the host is a loopback address or `allowInsecure` is set. Left out: a file in `dataDir`.',
       label: 'URL',
     }),
   allowInsecure: flagField()
@@ -31,7 +31,7 @@ export const booksSchema = mapping({
   }),
   closeAfter: durationField({ min: '1s', max: '2d' }).prefault('1h').meta({
     description:
-      'How long after its end a day waits for what is seen late. Then it is closed: what comes later is booked in the day that is open, and says so.',
+      'How long after its end a day waits for what is seen late. Then it is closed: what comes later is booked, with a note, in the day that is open.',
     label: 'duration',
   }),
   report: mapping({
@@ -94,7 +94,7 @@ function checkUrl(url: URL, isInsecure: boolean): Fault[] {
   const isPlain = mode === PLAIN && (isInsecure || isLoopback(url));
   if (mode !== null && !WITH_TLS.has(mode) && !isPlain) {
     const expected = 'sslmode=verify-full, or none (or allowInsecure: true and sslmode=disable, or none)';
-    return [{ path, found: 'a URL whose sslmode does not ask for TLS', expected }];
+    return [{ path, found: 'a URL whose sslmode does not require TLS', expected }];
   }
   if (mode === null || !isInsecure || isPlain) return [];
   const found = 'allowInsecure: true beside a URL whose sslmode requests TLS';

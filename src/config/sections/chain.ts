@@ -18,30 +18,29 @@ import { type Fault, findRepeated, items, member } from '../file/errors.ts';
 
 const endpointSchema = mapping({
   name: nameField.meta({
-    description: 'What it is called in logs, metrics and events. Its URL stands nowhere.',
+    description: 'Its name in logs, metrics and events. They never have its URL.',
   }),
   url: secretUrlField({ example: 'https://node.example.com/key' }).meta({
-    description:
-      'Where it is asked by JSON-RPC. Kept secret. Plain http only on loopback or with `allowInsecure: true`.',
+    description: 'Its URL for JSON-RPC. Secret. Plain http only on loopback or with `allowInsecure: true`.',
     label: 'URL',
   }),
   headers: headersField.prefault({}).meta({
-    description: 'Sent with every request, like an `Authorization`. Kept secret.',
+    description: 'Sent with every request, like an `Authorization`. Secret.',
     label: 'mapping',
   }),
   requestsPerSecond: rateField({ max: 1_000 }).prefault(10).meta({
-    description: 'How often this process may ask it.',
+    description: 'How often this process may send it a request.',
   }),
   timeout: durationField({ min: '100ms', max: '1m' }).prefault('10s').meta({
     description: 'How long a request may take, from connecting to the end of the body.',
     label: 'duration',
   }),
   proxy: proxyField.optional().meta({
-    description: 'An http or https proxy through which it is asked. Kept secret.',
+    description: 'An http or https proxy for requests to it. Secret.',
     label: 'URL',
   }),
   allowInsecure: flagField().prefault(false).meta({
-    description: 'Allows plain http to a host that is not this machine. What is asked then travels in clear.',
+    description: 'Allows plain http to a host that is not this machine. Requests then travel in clear.',
   }),
 });
 
@@ -63,12 +62,12 @@ const fulfilmentsSchema = mapping({
   address: textField({
     pattern: /^0x[0-9a-fA-F]{40}$/,
     expected: 'the address of a contract in quotes, 0x and 40 hex digits',
-  }).meta({ description: 'The contract that says which intent a transaction fulfils.', label: 'address' }),
+  }).meta({ description: 'The contract that reports which intent a transaction fulfils.', label: 'address' }),
   event: textField({
     pattern: /^.{1,1000}$/,
     expected: 'an event as Solidity declares it, like event Filled(bytes32 indexed intent)',
   }).meta({
-    description: 'The event by which it says it, as Solidity declares it.',
+    description: 'The event that reports it, as Solidity declares it.',
     label: 'text',
   }),
   hash: textField({
@@ -85,7 +84,7 @@ export const CHAIN_CHECKS = {
     .optional()
     .meta({
       description:
-        'Your own endpoints, which payments on this chain are checked with: [what is checked](proof.md). Two on distinct hosts are needed to dispute one. Left out: nothing is checked. Whoever runs an endpoint sees which transactions you ask for.',
+        'Your own endpoints, which payments on this chain are checked with: [what is checked](proof.md). Two on distinct hosts are needed to dispute one. Left out: nothing is checked. Whoever runs an endpoint sees which transactions you request.',
       label: 'list of mappings',
     }),
   finality: finalitySchema.optional().meta({
@@ -170,7 +169,7 @@ function checkSolana(chain: JsonValue): Fault[] {
   return [
     ...(finality === undefined || finality === 'finalized'
       ? []
-      : [{ path: ['finality'], expected: 'finalized: nothing else is asked of Solana' }]),
+      : [{ path: ['finality'], expected: 'finalized: Solana is read at no other' }]),
     ...(member(chain, 'fulfilments') === undefined
       ? []
       : [{ path: ['fulfilments'], expected: 'none: Solana has no such events', atKey: true }]),

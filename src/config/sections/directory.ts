@@ -38,13 +38,13 @@ const chainSchema = mapping({
     }),
   explorer: explorerField.optional().meta({
     description:
-      'Where a transaction can be looked at, with `{txHash}`. Left out: the built-in explorer, if there is one.',
+      'The address of the page of a transaction, with `{txHash}`. Left out: the built-in explorer, if there is one.',
     label: 'URL',
   }),
   ...CHAIN_CHECKS,
 }).meta({
   description:
-    'Chains by their ids. Names and explorers are for mails and messages, beside those that the upstream lists and the built-in ones; what stands here counts more. With endpoints, payments on the chain are checked.',
+    'Chains by their ids. Names and explorers are for mails and messages, beside those that the upstream lists and the built-in ones; what is named here counts more. With endpoints, payments on the chain are checked.',
   example: {
     98866: { name: 'Plume', explorer: 'https://explorer.plume.org/tx/{txHash}' },
     8453: {
@@ -69,15 +69,15 @@ const tokenSchema = mapping({
     expected: 'a symbol of 1 to 16 characters without spaces',
   }).meta({ description: 'What readers call it, like `USDC`.' }),
   decimals: wholeNumberField({ min: 0, max: 77 }).meta({
-    description: 'How many digits of an amount in base units stand behind the point.',
+    description: 'How many digits of an amount in base units are behind the point.',
   }),
   checkable: flagField().prefault(true).meta({
     description:
-      'Set to `false` for a token whose balances change by themselves or that takes a fee: its logs do not say what is received, so payments in it are not checked.',
+      'Set to `false` for a token whose balances change by themselves or that takes a fee: its logs do not state what is received, so payments in it are not checked.',
   }),
 }).meta({
   description:
-    'Tokens whose amounts are reported in token units, beside those that the upstream lists and common stablecoins, which are built in; what stands here counts more. Amounts of all others are reported in base units, and so are those of a token of which the upstream says other decimals than are built in, or than it said before.',
+    'Tokens whose amounts are reported in token units, beside those that the upstream lists and common stablecoins, which are built in; what is named here counts more. Amounts of all others are reported in base units, and so are those of a token of which the upstream reports other decimals than are built in, or than it reported before.',
   example: [
     {
       chainId: 8453,

@@ -40,7 +40,7 @@ export const postgresSchema = mapping({
   type: z.literal('postgres').meta({ description: '`postgres`.' }),
   url: urlField.meta({
     description:
-      'The database, as `postgres://user:password@host:port/database`. Kept secret: it never appears in logs or errors. TLS is used, with a certificate that fits the host, unless `allowInsecure` is set.',
+      'The database, as `postgres://user:password@host:port/database`. Secret: it never appears in logs or errors. TLS is used, with a certificate that fits the host, unless `allowInsecure` is set.',
     label: 'URL',
   }),
   table: textField({
@@ -113,7 +113,7 @@ export function checkPostgres(item: JsonValue): Fault[] {
           }
         : {
             path: ['url'],
-            found: 'a URL whose sslmode does not ask for TLS',
+            found: 'a URL whose sslmode does not require TLS',
             expected: 'sslmode=verify-full, or none (or allowInsecure: true)',
           },
     );

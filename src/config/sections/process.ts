@@ -14,7 +14,7 @@ export const logSchema = mapping({
     description:
       'JSON, or lines for people; `--log-format` goes before it. Left out: `pretty` on a terminal, else `json`.',
   }),
-}).meta({ description: 'What the log says, and how it looks.' });
+}).meta({ description: 'The level and the format of the log.' });
 
 /** Log settings of the daemon. `format` null: lines for people on a terminal, else JSON. */
 export type LogConfig = {

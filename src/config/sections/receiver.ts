@@ -86,7 +86,7 @@ const webhookSchema = mapping({
         'What is sent: `standard` is the event, signed; each other is a [message to a chat](webhooks.md#messages-to-a-chat).',
     }),
   url: secretUrlField({ example: 'https://example.com/hook' }).meta({
-    description: 'The URL that is called. Kept secret: it never appears in logs or errors.',
+    description: 'The URL that is called. Secret: it never appears in logs or errors.',
     label: 'URL',
   }),
   secrets: z
@@ -127,7 +127,7 @@ const webhookSchema = mapping({
   disableAfter: disableAfterField,
   proxy: proxyField.optional().meta({
     description:
-      'An http or https proxy through which the URL is called, with user and password where it requests them. Kept secret.',
+      'An http or https proxy through which the URL is called, with user and password where it requests them. Secret.',
     label: 'URL',
   }),
   allowPrivateNetwork: flagField().prefault(false).meta({

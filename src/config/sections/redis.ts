@@ -67,7 +67,7 @@ export const redisSchema = mapping({
     .optional()
     .meta({
       description:
-        'Which Redis keeps the state. Left out, a private `redis-server` is started that keeps its data under `dataDir`.',
+        'The Redis that stores the state. Left out, a private `redis-server` is started that stores its data under `dataDir`.',
       label: 'URL',
     }),
   prefix: textField({

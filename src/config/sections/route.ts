@@ -27,7 +27,7 @@ export const routeSchema = mapping({
   destination: endField('What arrives.'),
   service: z.enum(ROUTE_SERVICES, { error: '"open" or "v1"' }).prefault('open').meta({
     description:
-      'Who is asked: `open`, the open quoting service, or `v1`, `POST /v1/quotes` with the key, for the prices that are tied to it. Both: two routes with names of their own.',
+      'Which service is polled: `open`, the open quoting service, or `v1`, `POST /v1/quotes` with the key, for the prices that are tied to it. Both: two routes with names of their own.',
   }),
   executions: z
     .array(
@@ -61,7 +61,7 @@ export const routeSchema = mapping({
     }),
   every: durationField({ min: '1s', max: '1h' }).prefault('30s').meta({
     description:
-      'How often the service is asked. Less often where `quotesRequestsPerSecond`, or with `service: v1` `partnerQuotesRequestsPerSecond`, is too small for all its routes.',
+      'How often the service is polled. Less often where `quotesRequestsPerSecond`, or with `service: v1` `partnerQuotesRequestsPerSecond`, is too small for all its routes.',
     label: 'duration',
   }),
 });

@@ -59,7 +59,7 @@ export const serverSchema = mapping({
     .optional()
     .meta({
       description:
-        'The key with which Redis keeps the URLs, secrets and headers of receivers that are made through the API, 32 characters or longer, the same in all processes. Left out: none can be made.',
+        'The key that encrypts in Redis the URLs, secrets and headers of receivers that are made through the API, 32 characters or longer, the same in all processes. Left out: none can be made.',
       label: 'text',
       writeOnly: true,
     }),
@@ -87,7 +87,7 @@ export const serverSchema = mapping({
     .prefault({})
     .meta({
       description:
-        'Limits of receivers made through the API, not of those of this file. Without it they connect to public addresses only. Stored ones outside the limits are not called, and keep what is open.',
+        'Limits of receivers made through the API, not of those of this file. Without it they connect to public addresses only. Stored ones outside the limits are not called, and what is open waits.',
     }),
   console: flagField().prefault(true).meta({
     description:

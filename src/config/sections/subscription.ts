@@ -168,7 +168,7 @@ export const subscriptionSchema = mapping({
   }),
   overdueAfter: overdueField.optional().meta({
     description:
-      'After how long a transfer that is still pending is reported as overdue: a duration, or `learned` for the time within which 99 of 100 on its route were done, once 50 were seen; before that 15 times what a quote for the route said, where one did. Left out: never.',
+      'After how long a transfer that is still pending is reported as overdue: a duration, or `learned` for the time within which 99 of 100 on its route were done, once 50 were seen; before that 15 times what a quote for the route stated, where one did. Left out: never.',
     label: 'duration or `learned`',
   }),
   warnBefore: durationField({ min: '1s', max: '365d' }).optional().meta({

@@ -81,7 +81,7 @@ export const upstreamSchema = mapping({
     .transform((key) => new Secret(key))
     .meta({ description: 'The key that is sent as `x-api-key`.', label: 'text', writeOnly: true }),
   requestsPerSecond: rateField({ max: MAX_REQUESTS_PER_SECOND }).prefault(5).meta({
-    description: 'The budget of the keyed v1 API: how often it may be asked, over all processes.',
+    description: 'The budget of the keyed v1 API: how often it may be requested, over all processes.',
   }),
   gatewayRequestsPerSecond: rateField({ max: MAX_REQUESTS_PER_SECOND }).prefault(2).meta({
     description: 'The budget of the deposit-vault endpoints, over all processes.',
@@ -109,7 +109,7 @@ export const upstreamSchema = mapping({
   }),
   proxy: proxyField.optional().meta({
     description:
-      'An http or https proxy through which the transfer service and the open quoting service are asked, with user and password where it requests them. Kept secret.',
+      'An http or https proxy through which the transfer service and the open quoting service are reached, with user and password where it requests them. Secret.',
     label: 'URL',
   }),
   quoteDomain: mapping({
@@ -131,7 +131,7 @@ export const upstreamSchema = mapping({
     description: 'Allows plain http to a host that is not this machine. The API key then travels in clear.',
   }),
 }).meta({
-  description: 'The transfer service that is asked.',
+  description: 'The transfer service that is polled.',
   example: [
     {
       baseUrl: 'https://api.example.com',

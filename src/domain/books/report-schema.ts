@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-const MOMENT = z.iso.datetime();
+const TIME = z.iso.datetime();
 
 /** An amount of a token on a chain; negative when a correction removed more than came. */
 const BOOK_AMOUNT = z.object({
@@ -42,17 +42,17 @@ const REPORTED = z.object({
   state: z
     .string()
     .describe('`delivered`, `waiting`, `retrying`, `dead`, or `gone` where nothing is known any more.'),
-  at: MOMENT.nullable().describe('When it was delivered.'),
+  at: TIME.nullable().describe('When it was delivered.'),
 });
 
 export const PROOF_WORDS = ['verified', 'disputed', 'unproven', 'not checked'] as const;
 
 const ROW = z.object({
   subject: z.string(),
-  status: z.string().describe('As the upstream said it last before the day ended.'),
+  status: z.string().describe('The last one that the upstream reported before the day ended.'),
   phase: z.enum(['open', 'delivered', 'refunded']),
-  fundedAt: MOMENT.nullable(),
-  endedAt: MOMENT.nullable().describe('When it was paid out or paid back, on the upstream’s clock.'),
+  fundedAt: TIME.nullable(),
+  endedAt: TIME.nullable().describe('When it was paid out or paid back, on the upstream’s clock.'),
   fillSeconds: z.int().nullable().describe('From the funding to the payment on the destination.'),
   source: z.string().nullable().describe('The chain.'),
   destination: z.string().nullable(),
@@ -66,7 +66,7 @@ const ROW = z.object({
   refundTx: z.string().nullable(),
   proof: z
     .enum(PROOF_WORDS)
-    .describe('What the chain said of the payment, as far as that was known when the day ended.'),
+    .describe('The result of the check on the chain, as far as it was known when the day ended.'),
   proofReason: z.string().nullable(),
   reported: z.array(REPORTED).describe('By which receivers the newest status was reported, and when.'),
   wallets: z.array(z.string()),
@@ -110,11 +110,11 @@ export const REPORT = z
   .object({
     day: z.string(),
     zone: z.string(),
-    from: MOMENT,
-    to: MOMENT,
+    from: TIME,
+    to: TIME,
     state: z.enum(['closed', 'open']).describe('`closed`: nothing of it changes any more.'),
-    madeAt: MOMENT,
-    readUntil: MOMENT.nullable().describe('When the event log had been read to its end.'),
+    madeAt: TIME,
+    readUntil: TIME.nullable().describe('When the event log had been read to its end.'),
     notes: z.array(z.string()).describe('What a reader has to know.'),
     checks: z.array(CHECK).describe('What was held against each other.'),
     balances: z.array(BALANCE),

@@ -169,7 +169,7 @@ function notesOf(
   isClosed: boolean,
 ): string[] {
   const notes = [
-    'A transfer is in the day in which the upstream says that its status changed; where that day was closed when it was seen, in the day that was open then.',
+    'A transfer is in the day in which its status changed, as the upstream reports it; where that day was closed when it was seen, in the day that was open then.',
   ];
   if (day.fromMs <= openedMs) {
     const began = `what was under way when they began, at ${iso(openedMs)}, is its opening`;
@@ -217,7 +217,7 @@ function exceptionsOf(transfer: DayTransfer, context: ExceptionContext): BookExc
   }
   const { proof, proofReason } = proofOf(state);
   if (proof === 'disputed')
-    add('disputed', `the chain says otherwise: ${proofReason ?? 'no reason was given'}`);
+    add('disputed', `the chain contradicts it: ${proofReason ?? 'no reason was given'}`);
   const chainId = state.transfer.destination?.chainId ?? '';
   const isDeliveredNow = state.phase === 'delivered' && inDay.some(({ side }) => side === 'ended');
   const isUnproven =
@@ -235,10 +235,10 @@ function exceptionsOf(transfer: DayTransfer, context: ExceptionContext): BookExc
   }
   if (state.isGone) add('gone', 'the service knew it, and does not any more');
   if (linesOf(state).some(({ side, token }) => side === 'started' && token === '')) {
-    add('amount-unknown', 'no record says how much of which token was sent');
+    add('amount-unknown', 'no record states how much of which token was sent');
   }
   if (isDeliveredNow && state.transfer.delivered === undefined && !state.isCountedElsewhere) {
-    add('amount-unknown', 'no record says how much of which token was paid out');
+    add('amount-unknown', 'no record states how much of which token was paid out');
   }
   return found;
 }

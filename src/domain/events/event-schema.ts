@@ -43,7 +43,7 @@ const STATE = {
     .string()
     .nullable()
     .describe(
-      'The status after the change, as the upstream writes it (`PENDING` of a vault). Empty for a gateway job or vault that has never said one.',
+      'The status after the change, as the upstream writes it (`PENDING` of a vault). Empty for a gateway job or vault that has never reported one.',
     ),
   previousStatus: z
     .string()
@@ -55,7 +55,7 @@ const STATE = {
       'Paths within `record` that changed. At first sight all members; empty when the clock or a verification made the event.',
     ),
   record: RECORD.describe(
-    'What the upstream said, whole, members that are not documented included. Some types add a member: `quote.expiring` and `quote.expired` have `expiresAt`, `quote.signature_invalid` has `signature` with `part` (which is wrong), `reason` and `recovered` (who signed, or null).',
+    'The whole record of the upstream, with members that are not documented. Some types add a member: `quote.expiring` and `quote.expired` have `expiresAt`, `quote.signature_invalid` has `signature` with `part` (which is wrong), `reason` and `recovered` (who signed, or null).',
   ),
 };
 
@@ -163,7 +163,7 @@ export const PROMISED = z.object({
  * Facts stored beside the record, since they cannot be derived later. Receivers get only values derived from
  * `before` (path -> old value, null for one too long to store, no entry for none) and `fundedAt` (Unix seconds).
  */
-const KEPT = {
+const STORED = {
   before: z.record(z.string(), z.json()).exactOptional(),
   promised: PROMISED.exactOptional(),
   fundedAt: z.int().exactOptional(),
@@ -173,7 +173,7 @@ const END = z.object({
   chainId: z.string().exactOptional().describe("The chain's id, as text."),
   chain: z.string().exactOptional().describe('Its name, where it is known.'),
   txHash: z.string().exactOptional().describe('The transaction.'),
-  txUrl: z.string().exactOptional().describe('Where it can be looked at.'),
+  txUrl: z.string().exactOptional().describe('Its page at a block explorer.'),
 });
 
 const MONEY = {
@@ -228,11 +228,11 @@ export const TRANSFER = z.object({
   failed: z
     .array(
       z.object({
-        path: z.string().describe('Where it stands in `record`.'),
+        path: z.string().describe('Its path in `record`.'),
         status: z.string().describe('Its word for the failure.'),
         chainId: z.string().exactOptional(),
         intentHash: z.string().exactOptional(),
-        reason: z.string().exactOptional().describe('Why, where it says so.'),
+        reason: z.string().exactOptional().describe('The reason, where the record has one.'),
       }),
     )
     .exactOptional()
@@ -290,11 +290,11 @@ const OUTLOOK = {
 
 const PROVEN = {
   proof: PROOF.exactOptional().describe(
-    'What the chain says of a payment, as your own RPC endpoints reported it: of `intent.verified`, `intent.disputed` and `intent.unproven`; otherwise absent.',
+    'The result of checking a payment with your own RPC endpoints: of `intent.verified`, `intent.disputed` and `intent.unproven`; otherwise absent.',
   ),
 };
 
-const FACTS = { ...STATE, ...REMARKS, ...OUTLOOK, ...PROVEN, ...TIMES, ...KEPT };
+const FACTS = { ...STATE, ...REMARKS, ...OUTLOOK, ...PROVEN, ...TIMES, ...STORED };
 
 /** The event as it is made: one for all receivers, and immutable. */
 export const EVENT = z.object({ ...HEAD, data: z.object(FACTS) });

@@ -6,12 +6,12 @@ import { matchGlob, wantsType } from './filter.ts';
 /** Operator events; they reach only receivers whose `events` name them. */
 const OPERATOR_EVENTS: { readonly [type: string]: Description } = {
   'upstream.unreachable': description({
-    text: 'The transfer service gives no usable answers; it is asked on.',
+    text: 'The transfer service gives no usable answers; polling goes on.',
     isTrouble: true,
   }),
   'upstream.reachable': description({ text: 'The transfer service gives usable answers again.' }),
   'upstream.unauthorized': description({
-    text: 'The transfer service refuses the API key; it is asked rarely until it takes it.',
+    text: 'The transfer service refuses the API key; it is polled rarely until it accepts the key.',
     isTrouble: true,
   }),
   'upstream.authorized': description({ text: 'The transfer service takes the API key again.' }),

@@ -201,16 +201,16 @@ export function transactionFault(
   txHash: string,
 ): string | null {
   if (transaction.signatures[0] !== txHash) return 'the answer is of another transaction';
-  if (meta === null) return 'the answer has no meta: the endpoint does not keep it';
-  if (meta.err === undefined) return 'the answer does not say whether the transaction failed';
+  if (meta === null) return 'the answer has no meta: the endpoint does not store it';
+  if (meta.err === undefined) return 'the answer does not state whether the transaction failed';
   if (blockTime == null) return 'the answer has no blockTime';
   // A failed transaction moved nothing; a successful one without balances may have moved anything.
   const isBlind = meta.err === null && (meta.preTokenBalances == null || meta.postTokenBalances == null);
-  if (isBlind) return 'the answer has no token balances: the endpoint does not keep them';
+  if (isBlind) return 'the answer has no token balances: the endpoint does not store them';
   const balances = [...(meta.preTokenBalances ?? []), ...(meta.postTokenBalances ?? [])];
   return balances.every(({ owner }) => owner !== undefined)
     ? null
-    : 'the answer does not say whose balances it has';
+    : 'the answer does not name the owners of its balances';
 }
 
 /**

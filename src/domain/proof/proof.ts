@@ -35,7 +35,7 @@ export type Block = z.infer<typeof BLOCK>;
 const WHO = { endpoint: z.string(), host: z.string() };
 
 /** Answer of one endpoint on one transaction. `head`: its newest final block before the transaction was requested. */
-export const READING = z.discriminatedUnion('outcome', [
+export const TX_STATE = z.discriminatedUnion('outcome', [
   z.object({
     ...WHO,
     outcome: z.literal('found'),
@@ -61,7 +61,7 @@ export const READING = z.discriminatedUnion('outcome', [
   z.object({ ...WHO, outcome: z.literal('failed'), reason: z.string() }),
 ]);
 
-export type TxState = z.infer<typeof READING>;
+export type TxState = z.infer<typeof TX_STATE>;
 
 export type Found = Extract<TxState, { outcome: 'found' }>;
 
@@ -78,7 +78,7 @@ export const PROOF = z.object({
     .describe('Which transaction of the transfer: its `destination`, `source` or `refund`.'),
   chainId: z.string(),
   txHash: z.string(),
-  token: z.string().exactOptional().describe('The token whose moves were looked for.'),
+  token: z.string().exactOptional().describe('The token whose moves were checked.'),
   stated: z
     .string()
     .exactOptional()
@@ -86,19 +86,19 @@ export const PROOF = z.object({
   checked: z
     .array(z.enum(CHECKED))
     .describe(
-      'What was checked and is so. `chain`: the endpoints are of this chain; `success`: the transaction succeeded; `token`: the token is yours or of the packaged list, and moved; `amount`: at least as much as stated; `recipient`: to whom you said, or of a refund to whoever paid; `intent`: the pinned contract says that it fulfils this intent; `exclusive`: the log proves no other transfer and is not older than this one; `final`: the block is final.',
+      'What was checked and is so. `chain`: the endpoints are of this chain; `success`: the transaction succeeded; `token`: the token is yours or of the packaged list, and moved; `amount`: at least as much as stated; `recipient`: to the address that you named, or of a refund to whoever paid; `intent`: the pinned contract reports that it fulfils this intent; `exclusive`: the log proves no other transfer and is not older than this one; `final`: the block is final.',
     ),
   reason: z.enum(DISPUTE_REASONS).exactOptional().describe('Why it is disputed.'),
   singleSource: z
     .literal(true)
     .exactOptional()
-    .describe('True where only one host could be asked; otherwise absent.'),
+    .describe('True where only one host was available; otherwise absent.'),
   block: BLOCK.exactOptional().describe('The block of the transaction.'),
   moved: z
     .array(MOVE)
     .exactOptional()
     .describe('The move that proves it; where disputed, the moves of the token, at most twenty.'),
-  endpoints: z.array(z.string()).describe('The endpoints that said so, by their names in the config.'),
+  endpoints: z.array(z.string()).describe('The endpoints that reported it, by their names in the config.'),
 });
 
 export type Proof = z.infer<typeof PROOF>;

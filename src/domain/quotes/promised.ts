@@ -16,14 +16,14 @@ export type ImportedState = { quote: ImportedQuote; verdict: 'valid' | 'invalid'
 const SIGNED = ['id', 'intentHash', 'steps', 'expiresAt', 'source', 'signature'];
 
 /** Stored members: the signed ones and the promises. The rest of a quote is not stored. */
-const KEPT = [...SIGNED, 'destination', 'fees', 'estimatedFulfillTimeSec'];
+const STORED = [...SIGNED, 'destination', 'fees', 'estimatedFulfillTimeSec'];
 
 /** Reads the id and the stored members of a quote. Null when the id is not `quote:` and a UUID. */
 export function readImportedQuote(json: JsonValue): ImportedQuote | null {
   if (!isJsonObject(json) || typeof json.id !== 'string') return null;
   const [, uuid] = /^quote:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i.exec(json.id) ?? [];
   if (uuid === undefined) return null;
-  return { subject: quoteId(uuid), raw: membersOf(json, KEPT) };
+  return { subject: quoteId(uuid), raw: membersOf(json, STORED) };
 }
 
 /** Fingerprint of a quote's signed content: an imported quote with other content is verified again. */

@@ -86,7 +86,7 @@ const TRANSFER: Kind['statuses'] = {
     isFailure: true,
   }),
   refundable: status(trouble(30 * DAY), ['refunded'], {
-    text: 'The transfer was not filled in time; its funds can be claimed back on the source chain. The interface of the service does not say how: ask it, with the id of the transfer.',
+    text: 'The transfer was not filled in time; its funds can be claimed back on the source chain. The interface of the service does not describe how: contact it, with the id of the transfer.',
     isTrouble: true,
     isFailure: true,
   }),

@@ -144,7 +144,7 @@ export function partKeys(
 
 /**
  * Plans the suspensions. A removed subscription key is suspended for receivers without another key as old; when others
- * continue it for all of them, it ends, as in a rename. A receiver dropped by a subscription that keeps the subject is not
+ * continue it for all of them, it ends, as in a rename. A receiver dropped by a subscription that has the subject is not
  * suspended. `isGraced` is false when removed keys end at once.
  */
 export function planSuspensions(

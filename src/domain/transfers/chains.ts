@@ -111,7 +111,7 @@ export type Directory = {
   token(chainId: string, address: string): Token | null;
 };
 
-/** A chain of the config; `null` keeps the known value. */
+/** A chain of the config; `null` leaves the known value. */
 export type AddedChain = { chainId: string; name: string | null; explorer: string | null };
 
 /** A token of the config. */

@@ -68,7 +68,7 @@ export const DELIVERIES = {
   },
   deadLetters: {
     name: 'intentwatch_dead_letters',
-    help: 'Deliveries that ended without success and are still kept.',
+    help: 'Deliveries that ended without success and are still stored.',
     type: 'gauge',
     labels: { receiver: 'receivers' },
     source: 'deliveries',
@@ -115,7 +115,7 @@ export const DELIVERIES = {
   },
   receiverFull: {
     name: 'intentwatch_receiver_full',
-    help: '1 while a receiver has as many open deliveries as may be: its cursor stands still, and what comes waits in the event log.',
+    help: '1 while a receiver has as many open deliveries as may be: its cursor does not move, and what comes waits in the event log.',
     type: 'gauge',
     labels: { receiver: 'receivers' },
     source: 'receivers',

@@ -66,7 +66,7 @@ export const POLLING = {
   },
   polls: {
     name: 'intentwatch_polls_total',
-    help: 'Polls of subjects, by how they ended. Only `answered` and `failed` ones asked the upstream.',
+    help: 'Polls of subjects, by how they ended. Only `answered` and `failed` ones sent a request.',
     type: 'counter',
     labels: { endpoint_group: ENDPOINT_GROUPS, kind: SUBJECT_KINDS, outcome: POLL_OUTCOMES },
   },
@@ -106,7 +106,7 @@ export const POLLING = {
   },
   longestWait: {
     name: 'intentwatch_longest_wait_seconds',
-    help: 'How long ago the subject that waits longest was last looked at with success, by kind; 0 where none is tracked. What is suspended does not count.',
+    help: 'How long ago the subject that waits longest was last polled with success, by kind; 0 where none is tracked. What is suspended does not count.',
     type: 'gauge',
     labels: { kind: SUBJECT_KINDS },
     series: [],
@@ -209,7 +209,7 @@ export const UPSTREAM = {
 export const ROUTES = {
   learnedSeconds: {
     name: 'intentwatch_learned_seconds',
-    help: 'How long a stage takes on a route of the upstream, as learned: of those that come to its end, so large a `share` has ended by then. `*` stands for any chain or all routes. The 50 routes of which most was seen.',
+    help: 'How long a stage takes on a route of the upstream, as learned: of those that come to its end, so large a `share` has ended by then. `*` is any chain or all routes. The 50 routes of which most was seen.',
     type: 'gauge',
     labels: { route: 'learned', stage: WATCHES, share: ['0.5', '0.99'] },
     series: [],
@@ -249,7 +249,7 @@ export const ROUTES = {
   },
   routeFill: {
     name: 'intentwatch_route_fill_estimate_seconds',
-    help: 'How long the best quote says that delivery takes. Absent while no solver quotes, or where the quote does not say.',
+    help: 'How long delivery takes by the best quote. Absent while no solver quotes, or where the quote does not state it.',
     type: 'gauge',
     labels: { route: 'routes' },
     series: [],

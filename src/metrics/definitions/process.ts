@@ -7,7 +7,7 @@ import type { Definition } from './definition.ts';
 export const PROCESS = {
   buildInfo: {
     name: 'intentwatch_build_info',
-    help: 'Always 1; the labels say which version runs on which Node.',
+    help: 'Always 1; the labels name the version and its Node.',
     type: 'gauge',
     labels: { version: 'one', node_version: 'one' },
   },
@@ -19,7 +19,7 @@ export const PROCESS = {
   },
   ready: {
     name: 'intentwatch_ready',
-    help: '1 while the process is ready, as `/readyz` says.',
+    help: '1 while the process is ready, as `/readyz` reports.',
     type: 'gauge',
     labels: {},
   },
@@ -55,7 +55,7 @@ export const PROCESS = {
   },
   redisPersistent: {
     name: 'intentwatch_redis_persistent',
-    help: '1 when Redis keeps what it is given, in an append-only file or in dumps; 0 when it proves to keep nothing, or fails to write. Absent where it does not say. As of the last minute in which it was reachable.',
+    help: '1 when Redis stores its data on disk, in an append-only file or in dumps; 0 when it stores none, or fails to write. Absent where it does not report this. As of the last minute in which it was reachable.',
     type: 'gauge',
     labels: {},
     series: [],

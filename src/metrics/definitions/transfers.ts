@@ -40,7 +40,7 @@ export const TRANSFERS = {
   },
   transferOldest: {
     name: 'intentwatch_transfer_oldest_seconds',
-    help: 'How long the oldest of these transfers has been in its state: since its funding while it is `pending` or `overdue`, else since the upstream said so. 0 where there is none.',
+    help: 'How long the oldest of these transfers has been in its state: since its funding while it is `pending` or `overdue`, else since the upstream reported it. 0 where there is none.',
     type: 'gauge',
     labels: { state: OPEN_STATES },
     series: [],
@@ -48,7 +48,7 @@ export const TRANSFERS = {
   },
   fillTime: {
     name: 'intentwatch_transfer_fill_seconds',
-    help: 'From the funding of a transfer to the end of its wait, as the upstream says both, by what came of it. Without transfers that were first seen later. The first 50 routes; others count as `other`.',
+    help: 'From the funding of a transfer to the end of its wait, as the upstream reports both, by what came of it. Without transfers that were first seen later. The first 50 routes; others count as `other`.',
     type: 'histogram',
     labels: { route: 'learned', outcome: FILL_OUTCOMES },
     buckets: FILL_BUCKETS,
@@ -57,7 +57,7 @@ export const TRANSFERS = {
   },
   settlementTime: {
     name: 'intentwatch_transfer_settlement_seconds',
-    help: 'From the fill of a transfer to its settlement, as the upstream says both; `failed` where something else followed. Without transfers whose fill was not seen. The first 50 routes; others count as `other`.',
+    help: 'From the fill of a transfer to its settlement, as the upstream reports both; `failed` where something else followed. Without transfers whose fill was not seen. The first 50 routes; others count as `other`.',
     type: 'histogram',
     labels: { route: 'learned', outcome: SETTLEMENT_OUTCOMES },
     buckets: SETTLEMENT_BUCKETS,

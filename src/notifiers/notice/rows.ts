@@ -79,7 +79,7 @@ const REASONS: { readonly [reason in DisputeReason]: string } = {
 /** Describes a proof's payment and result in a sentence. */
 export function proofSentence({ payment, reason, singleSource }: Proof): string {
   const what = reason === undefined ? '' : `: ${REASONS[reason]}`;
-  const source = singleSource === true ? ' Only one endpoint could be asked.' : '';
+  const source = singleSource === true ? ' Only one endpoint was available.' : '';
   return `It is about the ${PAYMENT_NAMES[payment]}${what}.${source}`;
 }
 

@@ -8,7 +8,7 @@ import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { type SubjectId, subjectKind } from '../../domain/subjects/subject.ts';
 import { type Claim, parseClaimKey } from '../../domain/subjects/subscription.ts';
 import { routeName } from '../../domain/transfers/transfer.ts';
-import type { PollResponse } from '../../pollers/reading.ts';
+import type { PollResponse } from '../../pollers/poll-response.ts';
 import { readConfirmedTime } from '../../store/confirmed-time.ts';
 import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
@@ -283,7 +283,7 @@ export function namesFurther(
   return subjectKind(subject) === 'quote' && snapshot !== null && !endsByConfig(subject, snapshot, finished);
 }
 
-/** True when one of some transfers has a snapshot and has not ended. Reading them prolongs the storage of ended ones. */
+/** True when one of some transfers has a snapshot and has not ended. The read prolongs the storage of ended ones. */
 async function isAnyOpen(
   deps: PollContext,
   start: PollStart,

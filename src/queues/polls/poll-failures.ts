@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
-import type { PollResponse } from '../../pollers/reading.ts';
+import type { PollResponse } from '../../pollers/poll-response.ts';
 import type { Signals } from '../../signals.ts';
 import type { AnswerKind, HealthStore } from '../../store/health.ts';
 import type { PollStart } from '../../store/poll-start.ts';

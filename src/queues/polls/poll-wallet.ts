@@ -3,7 +3,7 @@ import { withArrivals } from '../../domain/cadence/arrivals.ts';
 import { afterFitting, afterTooLarge, BLOCKED_MS, effectiveLimit } from '../../domain/cadence/pages.ts';
 import type { Listing } from '../../domain/cadence/wait.ts';
 import { type OpenTransfer, sweepEveryMs } from '../../domain/cadence/wallet.ts';
-import type { PollResponse } from '../../pollers/reading.ts';
+import type { PollResponse } from '../../pollers/poll-response.ts';
 import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { WalletFacts } from '../../store/wallets.ts';

@@ -4,7 +4,7 @@ import type { Listing } from '../../domain/cadence/wait.ts';
 import { type OpenTransfer, sweepEveryMs } from '../../domain/cadence/wallet.ts';
 import { coveredWait } from '../../domain/cadence/watched.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
-import type { PollResponse } from '../../pollers/reading.ts';
+import type { PollResponse } from '../../pollers/poll-response.ts';
 import { pollWallet } from '../../pollers/status.ts';
 import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';

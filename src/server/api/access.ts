@@ -219,7 +219,7 @@ const SESSION_TIMEOUT_MS = 2_000;
 
 const UNSURE: Denial = {
   status: 503,
-  detail: 'nobody can tell now whether this session was ended; try again later',
+  detail: 'it is unknown now whether this session was ended; try again later',
   headers: { 'retry-after': '2' },
 };
 

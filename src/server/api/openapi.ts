@@ -5,12 +5,12 @@ import { type ApiRoute, acceptsIdempotencyKey, defineRoute, NO_INPUT, type Scope
 import { PROBLEM } from './shapes.ts';
 
 const USUAL: Readonly<Record<number, string>> = {
-  400: 'Something in the request is not as expected; `errors` says where.',
+  400: 'Something in the request is not as expected; `errors` lists each place.',
   401: 'There is no token of the config in the request.',
   403: 'The token may not do this; without tokens: the request does not come from this machine.',
   404: 'There is no such thing.',
   429: 'Too many failed logins, idempotency keys, or streams of one token and address.',
-  503: 'Nobody can tell now: the daemon has not started, or Redis is away.',
+  503: 'The state is unknown now: the daemon has not started, or Redis is away.',
 };
 
 const WITH_BODY: Readonly<Record<number, string>> = {
@@ -28,7 +28,7 @@ const GROUPS = {
   events: 'What was reported, to be read, pulled or followed.',
   deliveries: 'What was and was not delivered, and sending it again.',
   receivers: 'Who is notified, and how they are.',
-  config: 'The config that runs, and reading it again.',
+  config: 'The config that runs, and its reload.',
   document: 'This description.',
 } as const;
 

@@ -3,7 +3,7 @@ import { parseDuration } from '../../config/fields/fields.ts';
 import { RENDERED_EVENT } from '../../domain/events/event-schema.ts';
 import { MAX_GLOB_LENGTH } from '../../domain/events/filter.ts';
 import { readSubjectId } from '../../domain/subjects/subject.ts';
-import { MOMENT_EXPECTED, parseTime, type TimeInput } from '../../operations/moment.ts';
+import { parseTime, TIME_EXPECTED, type TimeInput } from '../../operations/time.ts';
 import { SUBJECT_STATE } from '../../operations/timeline.ts';
 
 export const EVENT_ID = z
@@ -39,10 +39,10 @@ export const SUBJECT_ID = z
   .transform((text): string => readSubjectId(text) ?? text)
   .describe('The id of a subject, with its prefix, such as `intent:0x…`.');
 
-export const MOMENT = z.string({ error: MOMENT_EXPECTED }).transform((text, context): TimeInput => {
+export const TIME = z.string({ error: TIME_EXPECTED }).transform((text, context): TimeInput => {
   const time = parseTime(text);
   if (time !== null) return time;
-  context.addIssue({ code: 'custom', message: MOMENT_EXPECTED });
+  context.addIssue({ code: 'custom', message: TIME_EXPECTED });
   return z.NEVER;
 });
 
@@ -107,7 +107,7 @@ export const RESENT_SUBJECT = RESENT.extend({
   leftOut: z
     .int()
     .describe(
-      'How many of its events are not sent: they have left the log, or stand before its newest 100. `POST /receivers/{name}/resend` sends what is in the log by its time.',
+      'How many of its events are not sent: they have left the log, or are before its newest 100. `POST /receivers/{name}/resend` sends what is in the log by its time.',
     ),
 }).meta({ id: 'ResentSubject' });
 

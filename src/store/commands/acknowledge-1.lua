@@ -10,7 +10,7 @@
     entry     text
     most      number  limit of stored consumers
 
-  returns "kept" | "behind" | "full"
+  returns "stored" | "behind" | "full"
     "behind" when its entry is the same or later already; "full" when no more consumers can be stored.
 ]]
 local stored = redis.call('HGET', KEYS.consumers, ARGV.consumer)
@@ -22,4 +22,4 @@ if log == ARGV.log then
   if tonumber(ms) > tonumber(newMs) or (isSame and tonumber(place) >= tonumber(newPlace)) then return 'behind' end
 end
 redis.call('HSET', KEYS.consumers, ARGV.consumer, ARGV.log .. '|' .. ARGV.entry)
-return 'kept'
+return 'stored'

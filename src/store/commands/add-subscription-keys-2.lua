@@ -41,7 +41,7 @@ for i = 1, #ARGV.named do
     redis.call('PERSIST', ARGV.subjectPrefix .. subject)
     if not isContinued then
       recall(plan, subject)
-      ask(plan, subject, 'first')
+      requestPoll(plan, subject, 'first')
     end
     new = new + 1
   end

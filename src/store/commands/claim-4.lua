@@ -35,7 +35,7 @@ if added == 1 then
   local plan = openPlan(KEYS.plan, ARGV.atMs)
   local isSpare = isOut(KEYS.claims, KEYS.wanted)
   if not isSpare then recall(plan, ARGV.subject) end
-  ask(plan, ARGV.subject, isSpare and not getItem(plan, ARGV.subject) and 'spare' or 'asked')
+  requestPoll(plan, ARGV.subject, isSpare and not getItem(plan, ARGV.subject) and 'spare' or 'asked')
   redis.call('PERSIST', KEYS.claims)
   redis.call('PERSIST', KEYS.subject)
 end

@@ -104,9 +104,9 @@ local function name(roots)
   end
 end
 
-local looks = 0
-while #claimed < allowed.most and looks < 1000 do
-  looks = looks + 1
+local steps = 0
+while #claimed < allowed.most and steps < 1000 do
+  steps = steps + 1
   local id, turn = candidate()
   if not id then break end
   redis.call('ZREM', queue.due, id)

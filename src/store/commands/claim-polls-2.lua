@@ -90,7 +90,7 @@ moreToReturn = #ended == MOST_RETURNED
 
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', key .. ':alarms', '-inf', text(now), 'LIMIT', 0, 50)) do
   redis.call('ZREM', key .. ':alarms', member)
-  if redis.call('HEXISTS', key .. ':items', member) == 1 then ask(plan, member, 'asked') end
+  if redis.call('HEXISTS', key .. ':items', member) == 1 then requestPoll(plan, member, 'asked') end
 end
 
 local rested = redis.call('ZRANGEBYSCORE', key .. ':resting', '-inf', text(now), 'LIMIT', 0, 100)
@@ -205,9 +205,9 @@ local function choose()
   local spare = chooseSpare()
   if spare and spareNext <= now then return spare end
   local overdue = head('bound') or head('overdue')
-  local asked, first = head('asked'), head('first')
+  local requested, first = head('asked'), head('first')
   local fair, score = head('fair')
-  local urgent = asked or first
+  local urgent = requested or first
   if overdue and not (urgent or fair) then return chooseOverdue() end
   if overdue then
     turnOverdue = (turnOverdue + PLAN.OVERDUE_SHARE) % 1
@@ -218,11 +218,11 @@ local function choose()
     if turn then return 'fair' end
   end
   if not urgent then return fair and 'fair' or spare end
-  if asked and first then
+  if requested and first then
     turnUrgent = not turnUrgent
     return turnUrgent and 'asked' or 'first'
   end
-  return asked and 'asked' or 'first'
+  return requested and 'asked' or 'first'
 end
 
 local picks, claims, leases, removed = {}, {}, {}, {}

@@ -52,22 +52,22 @@ end
 
 local function compact(root, subject, shownAt)
   local key = prefix .. subject
-  local kept = { 'compact', '1', 'shownAtMs', text(shownAt) }
+  local compacted = { 'compact', '1', 'shownAtMs', text(shownAt) }
   local fields = redis.call('HMGET', key, 'eventId', unpack(COMPACT))
   -- This marks that there was an event for all: it has expired from the log.
   if fields[1] then
-    kept[#kept + 1] = 'eventId'
-    kept[#kept + 1] = ''
+    compacted[#compacted + 1] = 'eventId'
+    compacted[#compacted + 1] = ''
   end
   for index, field in ipairs(COMPACT) do
     local value = fields[index + 1]
     if value and value ~= '' then
-      kept[#kept + 1] = field
-      kept[#kept + 1] = value
+      compacted[#compacted + 1] = field
+      compacted[#compacted + 1] = value
     end
   end
   redis.call('DEL', key)
-  redis.call('HSET', key, unpack(kept))
+  redis.call('HSET', key, unpack(compacted))
   redis.call('ZREM', KEYS.changedSubjects, subject)
   trimEntries(root .. ':entries:' .. subject, root .. ':events:trimmed')
 end

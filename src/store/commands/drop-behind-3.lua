@@ -8,7 +8,7 @@
 
   ARGV
     receiver  text
-    cursor    text     its cursor at the time of reading them
+    cursor    text     its cursor at the time of their read
     from      text?    entry up to which events were stored before
     to        text     entry up to which these events go
     reason    text     reason of the drop

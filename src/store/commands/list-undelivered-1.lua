@@ -43,11 +43,11 @@ local function rankBehind(score, place)
   return low
 end
 
-local most, looked = tonumber(ARGV.most), tonumber(ARGV.mostChecked)
+local most, mostChecked = tonumber(ARGV.most), tonumber(ARGV.mostChecked)
 local first = rankBehind(ARGV.score, ARGV.id)
-local all = redis.call('ZRANGE', KEYS.list, first, first + looked, 'WITHSCORES')
+local all = redis.call('ZRANGE', KEYS.list, first, first + mostChecked, 'WITHSCORES')
 local listed, score, id = {}, ARGV.score, ARGV.id
-local last = math.min(#all / 2, looked)
+local last = math.min(#all / 2, mostChecked)
 local index = 0
 while index < last and #listed < 2 * most do
   index = index + 1

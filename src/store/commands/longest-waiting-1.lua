@@ -11,10 +11,10 @@
   returns number?
     Time of that poll, ms.
 ]]
-local looked = KEYS.plan .. ':polled:' .. ARGV.kind
+local polled = KEYS.plan .. ':polled:' .. ARGV.kind
 local step, most = 100, 20000
 for from = 0, most - 1, step do
-  local rows = redis.call('ZRANGE', looked, from, from + step - 1, 'WITHSCORES')
+  local rows = redis.call('ZRANGE', polled, from, from + step - 1, 'WITHSCORES')
   for i = 1, #rows, 2 do
     local item = redis.call('HGET', KEYS.plan .. ':items', rows[i])
     if not item or string.sub(item, 1, 6) ~= 'spare ' then return rows[i + 1] end

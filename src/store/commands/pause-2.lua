@@ -18,5 +18,5 @@ local before = stateOf(KEYS.receiver)
 if isHeld(before) then return before end
 setState(KEYS.receiver, 'paused')
 redis.call('HSET', KEYS.receiver, 'pausedAt', whole(timeMs()))
-tell({ receiver = KEYS.receiver, events = KEYS.events, subject = ARGV.subject }, ARGV.event, 'paused', 'operator')
+notify({ receiver = KEYS.receiver, events = KEYS.events, subject = ARGV.subject }, ARGV.event, 'paused', 'operator')
 return before

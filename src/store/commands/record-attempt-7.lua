@@ -73,9 +73,9 @@ for index = 1, #ARGV.ids do
   if redis.call('EXISTS', key) == 1 then
     add(key, 'tries', 1)
     if ARGV.counts == '' then add(key, 'earlierTries', 1) end
-    local kept = redis.call('HGET', key, 'attempts')
-    if kept or not isDelivered then
-      local read, attempts = pcall(cjson.decode, kept or '[]')
+    local stored = redis.call('HGET', key, 'attempts')
+    if stored or not isDelivered then
+      local read, attempts = pcall(cjson.decode, stored or '[]')
       if not read or type(attempts) ~= 'table' then attempts = {} end
       attempts[#attempts + 1] = attempt
       while #attempts > tonumber(ARGV.mostAttempts) do table.remove(attempts, 1) end

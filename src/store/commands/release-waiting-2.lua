@@ -44,7 +44,7 @@ local function heirs(root, eventMs)
 end
 
 local released, entry, event, roots = 0, nil, nil, {}
-local function tell()
+local function flush()
   if #roots > 0 then
     redis.call(
       'XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'subscribers', 'event', event, 'entry', entry,
@@ -59,7 +59,7 @@ for _, member in ipairs(members) do
   local number, place, ms, id, root = string.match(member, '^(%d+) ((%d+)%-%d+) (%S+) (.+)$')
   if redis.call('HGET', wanted .. ':suspended', root) == suspension then
     -- The keys of one event follow each other.
-    if place ~= entry then tell() end
+    if place ~= entry then flush() end
     entry, event = place, id
     for _, heir in ipairs(heirs(root, tonumber(ms))) do
       local other = suspensionOf(wanted, heir)
@@ -72,7 +72,7 @@ for _, member in ipairs(members) do
     redis.call('ZREM', wanted .. ':withheld', member)
   end
 end
-tell()
+flush()
 if #members == tonumber(ARGV.count) then return { members[#members], released } end
 redis.call('ZREM', wanted .. ':suspensions', suspension)
 return { '', released }

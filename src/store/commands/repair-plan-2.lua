@@ -30,9 +30,9 @@ end
 
 -- A member that was polled once is tracked. Its lost entry is made anew.
 for _, kind in ipairs(kinds) do
-  local looked = part('ZSCAN', ':polled:' .. kind)
-  for i = 1, #looked, 2 do
-    if track(plan, looked[i], newItem('fair', plan.v, plan.now + PLAN.LATEST_ANEW), 0) then mended[#mended + 1] = looked[i] end
+  local polled = part('ZSCAN', ':polled:' .. kind)
+  for i = 1, #polled, 2 do
+    if track(plan, polled[i], newItem('fair', plan.v, plan.now + PLAN.LATEST_ANEW), 0) then mended[#mended + 1] = polled[i] end
   end
 end
 

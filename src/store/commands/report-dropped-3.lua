@@ -47,5 +47,5 @@ end
 local template = string.gsub(event, '"%%COUNT%%"', whole(count))
 local named = cjson.encode(ids)
 template = string.gsub(template, '"%%DELIVERIES%%"', function() return named end)
-tell({ receiver = KEYS.receiver, events = KEYS.events, subject = ARGV.subject }, template, 'events_dropped', '')
+notify({ receiver = KEYS.receiver, events = KEYS.events, subject = ARGV.subject }, template, 'events_dropped', '')
 return { reason, whole(count), unpack(ids) }

@@ -15,10 +15,10 @@
 ]]
 -- @include plan
 local plan = openPlan(KEYS.plan, ARGV.atMs)
-local asked = 0
+local requested = 0
 for i = 1, #ARGV.members do
   if ARGV.oncePrefix == '' or redis.call('SET', ARGV.oncePrefix .. ARGV.members[i], '1', 'NX', 'PX', ARGV.withinMs) then
-    if ask(plan, ARGV.members[i], 'asked') then asked = asked + 1 end
+    if requestPoll(plan, ARGV.members[i], 'asked') then requested = requested + 1 end
   end
 end
-return asked
+return requested

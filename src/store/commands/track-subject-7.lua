@@ -47,10 +47,10 @@ if not claim or string.match(claim, '^(%d+):') ~= since then
   redis.call('PERSIST', KEYS.claims)
   redis.call('PERSIST', KEYS.subject)
   recall(plan, subject)
-  ask(plan, subject, 'first')
+  requestPoll(plan, subject, 'first')
 end
 if ARGV.quote ~= '' and redis.call('HGET', KEYS.importedQuotes, subject) ~= ARGV.quote then
   redis.call('HSET', KEYS.importedQuotes, subject, ARGV.quote)
-  ask(plan, subject, 'asked')
+  requestPoll(plan, subject, 'asked')
 end
 return { isNew and 1 or 0, createdAt }

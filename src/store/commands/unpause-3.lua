@@ -19,6 +19,6 @@
 local before = stateOf(KEYS.receiver)
 if before ~= 'paused' then return before end
 setState(KEYS.receiver, 'ok')
-tell({ receiver = KEYS.receiver, events = KEYS.events, subject = ARGV.subject }, ARGV.event, 'resumed', 'operator')
+notify({ receiver = KEYS.receiver, events = KEYS.events, subject = ARGV.subject }, ARGV.event, 'resumed', 'operator')
 wake(KEYS.wakes, ARGV.receiver)
 return before

@@ -111,7 +111,7 @@ export const OUTLINE: Readonly<Record<string, readonly string[]>> = {
     'transferWithAuthorization: required fields',
     'transferWithAuthorization: one onchain transaction',
   ],
-  'Deposit vaults: look-ups': [
+  'Deposit vaults: lookups': [
     'gasless/jobs/{id}',
     'depositAddresses/{vaultAddress}',
     'depositAddresses: name of the query parameter',

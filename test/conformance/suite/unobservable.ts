@@ -39,7 +39,7 @@ export const UNOBSERVABLE: readonly Unobservable[] = [
     'transferWithAuthorization: required fields': NOT_SHOWN,
     'transferWithAuthorization: one onchain transaction': 'It happens on a chain, not over HTTP',
   }),
-  ...unseen('Deposit vaults: look-ups', {
+  ...unseen('Deposit vaults: lookups', {
     'depositAddresses: name of the query parameter': `${NOT_SHOWN}. The suite requests it with sourceChainId`,
   }),
   ...unseen('Deposit vaults: current public path set', {

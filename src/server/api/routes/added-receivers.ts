@@ -9,7 +9,7 @@ import {
   replaceReceiver,
   rotateSecret,
 } from '../../../operations/added-receivers.ts';
-import { isoTime } from '../../../operations/moment.ts';
+import { isoTime } from '../../../operations/time.ts';
 import { ProblemError } from '../../problem.ts';
 import { defineRoute, NO_INPUT, type RouteAnswer } from '../route.ts';
 import { RECEIVER_NAME } from '../shapes.ts';
@@ -100,7 +100,7 @@ export const changeOneReceiver = defineRoute({
   timeoutMs: TIMEOUT_MS,
   params: NAMED,
   body: MEMBERS.refine((members) => members.name === undefined, {
-    error: 'no name: a receiver keeps its own',
+    error: 'no name: a name cannot change',
   }).meta({ id: 'ReceiverChanges' }),
   answers: { 200: { description: 'It is called so from now on.', schema: STORED } },
   problems: { 404: MISSING, 409: NO_KEY },
@@ -118,7 +118,7 @@ export const removeOneReceiver = defineRoute({
   operation: 'removeReceiver',
   group: 'receivers',
   summary: 'Remove a receiver',
-  description: 'Of those that were made through the API. It keeps its backlog for the `retention`.',
+  description: 'Of those that were made through the API. Its backlog is stored for the `retention`.',
   scope: 'admin',
   timeoutMs: TIMEOUT_MS,
   params: NAMED,

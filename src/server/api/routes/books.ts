@@ -47,7 +47,7 @@ export const readBooks = defineRoute({
   group: 'books',
   summary: 'Read the books of a day',
   description:
-    'Every transfer of the day, what was under way per source token when it began and when it ended, sums, and all that needs a poll. `state` says whether the day is closed.',
+    'Every transfer of the day, what was under way per source token when it began and when it ended, sums, and all that needs a poll. `state` is `closed` or `open`.',
   scope: 'read',
   timeoutMs: 60_000,
   params: z.strictObject({

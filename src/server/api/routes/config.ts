@@ -37,10 +37,10 @@ export const reload = defineRoute({
       .describe('The `removal.digest` of the file that is held.'),
   }),
   answers: {
-    200: { description: 'It is applied; `lastReload.changes` says what is new.', schema: CONFIG_STATE },
+    200: { description: 'It is applied; `lastReload.changes` lists what is new.', schema: CONFIG_STATE },
     202: {
       description:
-        'It is not applied yet: with `state` `held` it waits for its confirmation. Otherwise it is still being applied, and `GET /config` says what came of it.',
+        'It is not applied yet: with `state` `held` it waits for its confirmation. Otherwise it is still being applied, and `GET /config` reports the result.',
       schema: CONFIG_STATE,
     },
   },

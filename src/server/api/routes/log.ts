@@ -9,8 +9,8 @@ import {
   type LogPlace,
 } from '../../../operations/events.ts';
 import { followEvents, pullEvents, startOf } from '../../../operations/log-tail.ts';
-import { type TimeInput, timeMs } from '../../../operations/moment.ts';
 import { type OperationContext, UnknownError } from '../../../operations/operation.ts';
+import { type TimeInput, timeMs } from '../../../operations/time.ts';
 import { redisTimeMs } from '../../../store/connection.ts';
 import { ProblemError } from '../../problem.ts';
 import { defineRoute, NO_INPUT, type RouteAnswer } from '../route.ts';
@@ -20,11 +20,11 @@ import {
   EVENT_ID,
   limitField,
   listField,
-  MOMENT,
   NEXT,
   RECEIVER_NAME,
   SUBJECT_ID,
   spanField,
+  TIME,
   TYPE_GLOB,
   writeCursor,
 } from '../shapes.ts';
@@ -48,7 +48,7 @@ const CURSOR_ERROR = 'a cursor: `next` of an answer, or the id of an event of th
 const FILTER = {
   type: listField(TYPE_GLOB).describe('Of these event types, with `*` and a leading `!`.'),
   subject: SUBJECT_ID.exactOptional().describe('About this subject.'),
-  since: MOMENT.exactOptional().describe('From when on; left out: all that are stored.'),
+  since: TIME.exactOptional().describe('From when on; left out: all that are stored.'),
 };
 
 const LOST = 'Behind the cursor events have left the log (`retention`): some would be missing.';
@@ -63,14 +63,14 @@ export const listEvents = defineRoute({
   summary: 'List events, or pull the log',
   description: [
     'Every event, whoever it is for, the oldest first: each once, those of a subject in their order. Without `after` it begins at `since`, or with the oldest that is stored. Pass `next` as `after` to go on. With `wait`, an answer without events comes only when none was made for so long.',
-    'A consumer keeps its cursor itself, or names itself by `consumer`: then its place is stored here. Only `POST /consumers/{name}/ack` moves it: until then the consumer gets the same events again. `consumer` and `after` together are refused.',
+    'A consumer stores its cursor itself, or names itself by `consumer`: then its place is stored here. Only `POST /consumers/{name}/ack` moves it: until then the consumer gets the same events again. `consumer` and `after` together are refused.',
     '`order=newest` lists backward, from `until` down to `since`.',
   ].join('\n\n'),
   scope: 'read',
   follows: 'waiting',
   query: z.strictObject({
     ...FILTER,
-    until: MOMENT.exactOptional().describe('Up to when; then nothing is waited for.'),
+    until: TIME.exactOptional().describe('Up to when; then nothing is waited for.'),
     order: z.enum(['oldest', 'newest']).default('oldest').describe('Which come first.'),
     after: cursorField(z.union([LOG_PLACE, BACKWARD]), CURSOR_ERROR)
       .exactOptional()
@@ -169,7 +169,7 @@ export const streamEvents = defineRoute({
   follows: 'always',
   query: z.strictObject({
     ...FILTER,
-    since: MOMENT.exactOptional().describe('From when on; left out: from now on.'),
+    since: TIME.exactOptional().describe('From when on; left out: from now on.'),
     after: cursorField(LOG_PLACE, CURSOR_ERROR)
       .exactOptional()
       .describe('As `Last-Event-ID`, which goes before it.'),

@@ -12,7 +12,7 @@ import {
 import { LOG_RANGE, resendTime } from '../../../operations/resend.ts';
 import { testReceiver } from '../../../operations/test-receiver.ts';
 import { type ApiContext, defineRoute, NO_INPUT, type RouteAnswer } from '../route.ts';
-import { EVENT_ID, MOMENT, RECEIVER_NAME, RETRIED, TYPE_GLOB } from '../shapes.ts';
+import { EVENT_ID, RECEIVER_NAME, RETRIED, TIME, TYPE_GLOB } from '../shapes.ts';
 
 const NAMED = z.strictObject({ name: RECEIVER_NAME });
 
@@ -77,7 +77,7 @@ function action(facts: {
     scope: 'admin',
     params: NAMED,
     answers: {
-      200: { description: 'The receiver as it is now. Asking again changes nothing.', schema: RECEIVER },
+      200: { description: 'The receiver as it is now. A repeat changes nothing.', schema: RECEIVER },
     },
     problems: { 404: UNKNOWN, ...(refused === undefined ? {} : { 409: refused }) },
     handle: async ({ params }, { deps }) => {
@@ -125,11 +125,11 @@ export const testOneReceiver = defineRoute({
   operation: 'testReceiver',
   group: 'receivers',
   summary: 'Send a test event to a receiver',
-  description: 'An `intentwatch.test` event, signed, once. It stands in no log, and changes no state.',
+  description: 'An `intentwatch.test` event, signed, once. It is in no log, and changes no state.',
   scope: 'admin',
   timeoutMs: 65_000,
   params: NAMED,
-  answers: { 200: { description: 'What the receiver said, whatever that was.', schema: TESTED } },
+  answers: { 200: { description: 'The response of the receiver, whatever it was.', schema: TESTED } },
   problems: { 404: UNKNOWN },
   handle: async ({ params }, { deps }) => ({
     status: 200,
@@ -138,8 +138,8 @@ export const testOneReceiver = defineRoute({
 });
 
 const RANGE = {
-  since: MOMENT.describe('From when on.'),
-  until: MOMENT.exactOptional().describe('Up to when; left out: the newest.'),
+  since: TIME.describe('From when on.'),
+  until: TIME.exactOptional().describe('Up to when; left out: the newest.'),
   types: z
     .array(TYPE_GLOB, { error: 'a list of event types' })
     .min(1)

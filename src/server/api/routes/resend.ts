@@ -29,7 +29,7 @@ const RESENDING = {
 } as const;
 
 const REFUSED =
-  'No receiver matches (`detail` says what the event waits for, where it does), or one of them is paused or disabled.';
+  'No receiver matches (`detail` names what the event waits for, where it does), or one of them is paused or disabled.';
 
 export const resendOfEvent = defineRoute({
   ...RESENDING,

@@ -45,7 +45,7 @@ export const listWatched = defineRoute({
   group: 'subjects',
   summary: 'List what is watched',
   description:
-    'Those that changed last come first; behind them come those of which the upstream has said nothing yet, and wallets, in no order. One request looks at about 500 subjects: a page can be short, or empty, and still carry `next`.',
+    'Those that changed last come first; behind them come those of which the upstream has reported nothing yet, and wallets, in no order. One request reads about 500 subjects: a page can be short, or empty, and still carry `next`.',
   scope: 'read',
   query: z.strictObject({
     kind: listField(WORD).describe('Of these kinds, such as `intent`.'),
@@ -63,7 +63,7 @@ export const listWatched = defineRoute({
     proof: z
       .enum(PROOF_OUTCOMES, { error: `one of ${PROOF_OUTCOMES.join(', ')}` })
       .exactOptional()
-      .describe('Of which the chain was reported to say so, the worst of its payments.'),
+      .describe('The reported result of checking it on the chain, the worst of its payments.'),
     age: spanField({ most: '365d' })
       .exactOptional()
       .describe('Has waited for at least so long, such as `10m`.'),
@@ -122,7 +122,7 @@ export const listDeliveriesOfSubject = defineRoute({
   group: 'subjects',
   summary: 'List the deliveries of a subject',
   description:
-    'To whom each event of its timeline was delivered, with the attempts: what was answered, and when the next one is. They come in the order of the timeline, those of one event by receiver. One request looks at `limit` pairs of event and receiver: a page can be short, or empty, and still carry `next`. For the events of one page of the timeline pass the `after` of that page, and its `next` as `until`.',
+    'To whom each event of its timeline was delivered, with the attempts: what was answered, and when the next one is. They come in the order of the timeline, those of one event by receiver. One request reads `limit` pairs of event and receiver: a page can be short, or empty, and still carry `next`. For the events of one page of the timeline pass the `after` of that page, and its `next` as `until`.',
   scope: 'read',
   params: z.strictObject({ subject: SUBJECT_ID }),
   query: z.strictObject({
@@ -162,7 +162,7 @@ export const recheckSubject = defineRoute({
   group: 'subjects',
   summary: 'Poll a subject now',
   description:
-    'It is polled as soon as the budget allows, also one that has ended. What fails now keeps its time.',
+    'It is polled as soon as the budget allows, also one that has ended. A subject whose polls fail now is polled at its own time.',
   scope: 'admin',
   params: z.strictObject({ subject: SUBJECT_ID }),
   answers: { 202: { description: 'It is next.', schema: RECHECKED } },

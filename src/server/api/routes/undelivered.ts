@@ -64,7 +64,7 @@ export const listOfUnmatched = defineRoute({
   group: 'deliveries',
   summary: 'List events that no receiver gets',
   description:
-    'The newest first, at most 10,000: those of subjects that nothing in the config leads to any more, and those of subscriptions that name a receiver that is not there. Events that filters keep from all receivers, or that are only pulled, are counted in `intentwatch_events_unmatched_total` alone.',
+    'The newest first, at most 10,000: those of subjects that nothing in the config leads to any more, and those of subscriptions that name a receiver that is not there. Events that filters withhold from all receivers, or that are only pulled, are counted in `intentwatch_events_unmatched_total` alone.',
   scope: 'read',
   query: z.strictObject({
     limit: limitField({ most: 200, preset: 50 }).describe('How many.'),

@@ -153,12 +153,12 @@ local function wakeWanting(base, tx)
   redis.call('DEL', wanted)
 end
 
--- Releases the logs of a transaction that a check holds, except `kept`: they may prove others.
-local function releaseLogs(base, id, tx, kept)
+-- Releases the logs of a transaction that a check holds, other than `except`: they may prove others.
+local function releaseLogs(base, id, tx, except)
   local logs, isFree = base .. ':logs:' .. tx, false
   local all = redis.call('HGETALL', logs)
   for i = 1, #all, 2 do
-    if all[i + 1] == id and not contains(kept, all[i]) then
+    if all[i + 1] == id and not contains(except, all[i]) then
       redis.call('HDEL', logs, all[i])
       isFree = true
     end

@@ -71,7 +71,7 @@ local function wake(wakes, name, process)
 end
 
 -- Notifies the operator of a move. `pace` is { receiver, events, subject, now }.
-local function tell(pace, template, word, by)
+local function notify(pace, template, word, by)
   local sequence = whole(add(pace.receiver, 'sequence', 1))
   local event = string.gsub(template, '%%BY%%', by)
   local since = numberOf(pace.receiver, 'since')
@@ -89,7 +89,7 @@ end
 
 local function disablePace(pace, by, template)
   setState(pace.receiver, 'disabled')
-  tell(pace, template, 'disabled', by)
+  notify(pace, template, 'disabled', by)
   redis.call('HSET', pace.receiver, 'reported', 'disabled', 'disabledAt', whole(pace.now), 'disabledBy', by)
   redis.call('HDEL', pace.receiver, 'successes')
 end
@@ -138,7 +138,7 @@ local function paceSucceeded(pace, claimedAt, isDrained, template)
   if redis.call('HEXISTS', receiver, 'reported') == 1 then
     if isDrained or add(receiver, 'successes', 1) >= SUCCESSES then
       word = 'recovered'
-      tell(pace, template, word, 'success')
+      notify(pace, template, word, 'success')
       redis.call('HDEL', receiver, 'reported', 'successes')
       redis.call('HSET', receiver, 'recoveredAt', whole(pace.now))
     end
@@ -147,7 +147,7 @@ local function paceSucceeded(pace, claimedAt, isDrained, template)
   return word, forward
 end
 
-local function shouldTell(pace, distinct)
+local function shouldNotify(pace, distinct)
   local receiver = pace.receiver
   if redis.call('HEXISTS', receiver, 'reported') == 1 then return false end
   if pace.now - (pastOf(receiver, 'recoveredAt', pace.now) or 0) < APART_MS then return false end
@@ -197,8 +197,8 @@ local function paceFailed(pace, failure, templates)
       forward = true
     end
   end
-  if not shouldTell(pace, distinct) then return '', forward end
-  tell(pace, templates.failing, 'failing', 'failures')
+  if not shouldNotify(pace, distinct) then return '', forward end
+  notify(pace, templates.failing, 'failing', 'failures')
   redis.call('HSET', receiver, 'reported', 'failing')
   return 'failing', forward
 end

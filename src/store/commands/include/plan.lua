@@ -215,7 +215,7 @@ end
 
 -- Requests a poll of a member as soon as the budget allows, also of an untracked one; `lane` is asked or first. A failing or
 -- suspected member retains its time; a claimed member is polled again after its poll.
-local function ask(plan, member, lane)
+local function requestPoll(plan, member, lane)
   local item = getItem(plan, member)
   if not item then return track(plan, member, newItem(lane, plan.v), 0) end
   if isClaimed(plan, member) then

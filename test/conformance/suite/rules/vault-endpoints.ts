@@ -77,7 +77,7 @@ const TRANSFER_RULES = inSection('Deposit vaults: transferWithAuthorization', [
   },
 ]);
 
-const LOOK_UP_RULES = inSection('Deposit vaults: look-ups', [
+const LOOKUP_RULES = inSection('Deposit vaults: lookups', [
   {
     id: 'gasless/jobs/{id}',
     title: 'answers with the job of that id',
@@ -193,4 +193,4 @@ const CURRENT_RULES = inSection('Deposit vaults: current public path set', [
   },
 ]);
 
-export const VAULT_ENDPOINT_RULES: readonly Rule[] = [...TRANSFER_RULES, ...LOOK_UP_RULES, ...CURRENT_RULES];
+export const VAULT_ENDPOINT_RULES: readonly Rule[] = [...TRANSFER_RULES, ...LOOKUP_RULES, ...CURRENT_RULES];

@@ -4,7 +4,7 @@ import { parseDuration } from '../config/fields/fields.ts';
 export type TimeInput = { atMs: number } | { agoMs: number };
 
 /** The accepted forms of such a time, for error messages. */
-export const MOMENT_EXPECTED = 'a time with its zone like 2026-11-20T10:00:00Z, or a span like 2h';
+export const TIME_EXPECTED = 'a time with its zone like 2026-11-20T10:00:00Z, or a span like 2h';
 
 /** Parses such a time; null for any other text. */
 export function parseTime(text: string): TimeInput | null {
