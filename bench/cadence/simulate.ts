@@ -148,7 +148,7 @@ export class Simulation {
     for (let from = 0; from < this.#wallets.length; from += 500) {
       const named = this.#wallets
         .slice(from, from + 500)
-        .map(({ subject }) => ({ root: keyOf(subject), subject, at: '', from: '' }));
+        .map(({ subject }) => ({ claimKey: keyOf(subject), subject, at: '', from: '' }));
       const { wanted, since } = this.#keys;
       await scripts.addSubscriptionKeys(this.#redis, {
         keys: { wanted, plan: this.#keys.plan(ENDPOINT_GROUP) },

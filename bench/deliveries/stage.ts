@@ -172,7 +172,7 @@ export class Stage {
       for (let at = from; at < Math.min(from + AT_ONCE, count); at += 1) {
         const event = eventOf(at, transfers);
         const fields = { v: SCHEMA_VERSION, kind: 'event', subject: event.data.subject.id };
-        const entry = { ...fields, event: JSON.stringify(event), roots: claimKeys };
+        const entry = { ...fields, event: JSON.stringify(event), claimKeys };
         pipeline.xadd(this.#keys.events, '*', ...Object.entries(entry).flat());
       }
       await pipeline.exec();

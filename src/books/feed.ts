@@ -250,9 +250,9 @@ export class Feed {
   /** Renders the events of transfers for a reader of everything, each with its matching receivers. */
   async #seen(facts: readonly Fact[]): Promise<(FeedItem & { isLate: boolean })[]> {
     const { registry, directory } = this.#sources;
-    const wanted = facts.filter(({ event, roots: claimKeys }) => claimKeys !== null && isTransfer(event));
+    const wanted = facts.filter(({ event, claimKeys }) => claimKeys !== null && isTransfer(event));
     const subscriptions = await registry.subscriptions(
-      wanted.map(wholeFact).flatMap(({ roots: claimKeys }) => claimKeys ?? []),
+      wanted.map(wholeFact).flatMap(({ claimKeys }) => claimKeys ?? []),
     );
     const matched = await matchFacts(wanted, { registry, directory });
     const receivers = new Map<string, string[]>();
@@ -262,7 +262,7 @@ export class Feed {
         receivers.set(at, [...(receivers.get(at) ?? []), receiver.name]);
     }
     // The books name a transfer's subscriptions also while those are suspended.
-    return wanted.map(wholeFact).map(({ event, roots: claimKeys, place, at }) => ({
+    return wanted.map(wholeFact).map(({ event, claimKeys, place, at }) => ({
       observation: observationOf(renderEvent(event, claimKeys ?? [], subscriptions, directory), event),
       entry: at,
       receivers: receivers.get(at) ?? [],

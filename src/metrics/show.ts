@@ -80,7 +80,7 @@ export function showReceivers(metrics: Instruments, answer: SourceAnswer<'receiv
 }
 
 export function showSuspensions(metrics: Instruments, answer: SourceAnswer<'suspensions'>): void {
-  metrics.show('suspendedSubjects', answer === null ? null : [{ labels: {}, value: answer.roots }]);
+  metrics.show('suspendedSubjects', answer === null ? null : [{ labels: {}, value: answer.claimKeys }]);
   metrics.show('withheld', answer === null ? null : [{ labels: {}, value: answer.waiting }]);
 }
 

@@ -32,7 +32,7 @@ export type MetricSources = {
   queues(): Promise<{ queue: string; state: 'waiting' | 'delayed' | 'active'; count: number }[]>;
   deliveries(): Promise<{ receiver: string; pending: number; dead: number; removed: boolean }[]>;
   receivers(): Promise<ReceiverStatus[]>;
-  suspensions(): Promise<{ roots: number; waiting: number }>;
+  suspensions(): Promise<{ claimKeys: number; waiting: number }>;
   endpointGroups(): Promise<EndpointGroupState[]>;
   waits(): Promise<{ kind: string; longestSeconds: number }[]>;
   sweeps(): Promise<{ state: UnsweptState; count: number }[]>;

@@ -175,9 +175,9 @@ async function rendered(
 ): Promise<LoggedEvent[]> {
   const whole = facts.map(wholeFact);
   const subscriptions = await stores.registry.subscriptions(
-    whole.flatMap(({ roots: claimKeys }) => claimKeys ?? []),
+    whole.flatMap(({ claimKeys }) => claimKeys ?? []),
   );
-  return whole.map(({ event, roots: claimKeys, at }) => ({
+  return whole.map(({ event, claimKeys, at }) => ({
     entry: at,
     event: renderEvent(event, claimKeys ?? [], subscriptions, directory),
   }));
@@ -194,6 +194,11 @@ export async function findEvent(
   const fact = await deliveries.fact(receiver, id);
   const event = fact === null ? null : eventOf(await events.at(fact.entry));
   if (fact === null || event === null) return null;
-  const rendered = renderEvent(event, fact.roots, await registry.subscriptions(fact.roots), directory);
+  const rendered = renderEvent(
+    event,
+    fact.claimKeys,
+    await registry.subscriptions(fact.claimKeys),
+    directory,
+  );
   return fact.suspended === '' ? rendered : withSuspended(rendered);
 }

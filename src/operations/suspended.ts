@@ -127,7 +127,7 @@ export async function removeSuspended(
   }
   const ended = settled.filter((one) => one.move === 'ended');
   return {
-    subjects: ended.reduce((sum, { roots: claimKeys }) => sum + claimKeys, 0),
+    subjects: ended.reduce((sum, { claimKeys }) => sum + claimKeys, 0),
     events: ended.reduce((sum, { events }) => sum + events, 0),
   };
 }

@@ -168,7 +168,7 @@ export async function listUnmatched(
     const stored = entries[index] ?? null;
     const event = eventOf(stored);
     if (event === null) return [];
-    const claimKeys = stored?.kind === 'event' ? stored.roots : [];
+    const claimKeys = stored?.kind === 'event' ? stored.claimKeys : [];
     const names = claimKeys.filter((key) => !isTrackedKey(key)).map((key) => parseClaimKey(key).subscription);
     return [
       {

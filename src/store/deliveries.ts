@@ -13,7 +13,7 @@ export type { Attempt, DeliveryFact, DeliveryOutcome } from './delivery-fact.ts'
 export type Opening = {
   id: string;
   entry: string;
-  roots: readonly string[];
+  claimKeys: readonly string[];
   subject: string | null;
   isSuspended?: boolean;
 };

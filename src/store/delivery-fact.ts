@@ -27,7 +27,7 @@ const TURN = z
 export const FACT = z.object({
   outcome: OUTCOME,
   entry: z.string().regex(/^\d+-\d+$/),
-  roots: JSON_TEXT.pipe(z.array(z.string())),
+  claimKeys: JSON_TEXT.pipe(z.array(z.string())),
   turn: TURN,
   tries: INTEGER_TEXT.default(0),
   earlierTries: INTEGER_TEXT.default(0),
@@ -51,7 +51,7 @@ export type DeliveryOutcome = z.infer<typeof OUTCOME>;
 
 /**
  * The stored state of a delivery, which decides whether it is done:
- * - `entry`: place of the event in the log; `roots`: the claims that lead to the receiver;
+ * - `entry`: place of the event in the log; `claimKeys`: the claims that lead to the receiver;
  * - `turn`: time of opening (Redis time, microseconds; null once it was delivered);
  * - `tries`: all attempts; `earlierTries`: those that use up none. They came before the delivery began anew, before its
  *   own time, or met a receiver that requested time;

@@ -95,7 +95,7 @@ export class EventLog {
     await this.#redis.zremrangebyscore(this.#keys.quarantine, '-inf', `(${beforeMs}`);
     await this.#redis.zremrangebylex(this.#keys.unmatched, '-', unmatchedBefore(beforeMs));
     const most = Math.max(1, Math.floor(TRIMMED_AT_ONCE / (1 + receivers.length)));
-    const prefix = this.#keys.root;
+    const prefix = this.#keys.prefix;
     const args = { beforeMs: Math.max(0, Math.floor(beforeMs)), most, prefix, receivers };
     let gone = 0;
     for (let piece = 0; piece < MOST_TRIMMED_PIECES; piece += 1) {

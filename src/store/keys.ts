@@ -4,79 +4,80 @@ import type { SubjectId } from '../domain/subjects/subject.ts';
  * All keys of Intentwatch in Redis, under one hash tag, as scripts on a Redis Cluster need. BullMQ has its own under `queues`.
  */
 export class Keys {
-  readonly root: string;
+  /** Prefix of all keys, with the braces of the hash tag. */
+  readonly prefix: string;
 
   constructor(prefix: string) {
-    this.root = `{${prefix}}`;
+    this.prefix = `{${prefix}}`;
   }
 
   get queues(): string {
-    return `${this.root}:q`;
+    return `${this.prefix}:q`;
   }
 
   /** hash: snapshot of a subject, whole or compact; store/ended-subjects.ts describes its retention. */
   subject(id: SubjectId | ''): string {
-    return `${this.root}:subject:${id}`;
+    return `${this.prefix}:subject:${id}`;
   }
 
   /** hash: subscription key of a claim -> `<at ms>:<history before, seconds>:<served 0|1>`. Stored like the snapshot. */
   claims(id: SubjectId | ''): string {
-    return `${this.root}:claims:${id}`;
+    return `${this.prefix}:claims:${id}`;
   }
 
   /** hash: transfer -> when a response first showed it for a transaction or quote, ms. Stored like the snapshot. */
   transfersOf(id: SubjectId): string {
-    return `${this.root}:transfers-of:${id}`;
+    return `${this.prefix}:transfers-of:${id}`;
   }
 
   /** zset: places of a subject's events in the log, see store/subject-entries.ts. Trimmed like the log. */
   subjectEntries(id: SubjectId): string {
-    return `${this.root}:entries:${id}`;
+    return `${this.prefix}:entries:${id}`;
   }
 
   /** zset: subject that nobody tracks any more -> start of its state, ms, see store/ended-subjects.ts. */
   get ended(): string {
-    return `${this.root}:ended`;
+    return `${this.prefix}:ended`;
   }
 
   /** string: the commit counter. Never expires. */
   get commit(): string {
-    return `${this.root}:commit`;
+    return `${this.prefix}:commit`;
   }
 
   /** stream: the event log, outbox and history at once. Trimmed to the retention. */
   get events(): string {
-    return `${this.root}:events`;
+    return `${this.prefix}:events`;
   }
 
   /** string: version of the stored data, as in store/schema-version.ts. Never expires. */
   get schema(): string {
-    return `${this.root}:schema`;
+    return `${this.prefix}:schema`;
   }
 
   /** string: fencing token of the process that feeds the books. Expires with its lease. */
   get booksLease(): string {
-    return `${this.root}:books:lease`;
+    return `${this.prefix}:books:lease`;
   }
 
   /** string: the newest token of `booksLease`. Never expires. */
   get booksFence(): string {
-    return `${this.root}:books:fence`;
+    return `${this.prefix}:books:fence`;
   }
 
   /** zset: `[entry, field, value, …]` of an entry of the log that could not be read -> its time, ms. Trimmed like the log. */
   get quarantine(): string {
-    return `${this.root}:quarantine`;
+    return `${this.prefix}:quarantine`;
   }
 
   /** zset: `<entry>|<reason>` of an event that no receiver gets -> 0. Trimmed like the log. */
   get unmatched(): string {
-    return `${this.root}:unmatched`;
+    return `${this.prefix}:unmatched`;
   }
 
   /** string: entry of the event log up to which such events are counted. Never expires. */
   get unmatchedPlace(): string {
-    return `${this.root}:unmatched:place`;
+    return `${this.prefix}:unmatched:place`;
   }
 
   /**
@@ -84,7 +85,7 @@ export class Keys {
    * commands/include/plan.lua). Never expires.
    */
   plan(endpointGroup: string): string {
-    return `${this.root}:plan:${endpointGroup}`;
+    return `${this.prefix}:plan:${endpointGroup}`;
   }
 
   /** zset: tracked subject of a kind -> its last successful poll, ms, or the start of its tracking. */
@@ -99,17 +100,17 @@ export class Keys {
 
   /** hash: observations of a stage, `<source>:<destination>:<stage>`. Stored for the retention after the last addition. */
   learned(name: string): string {
-    return `${this.root}:learned:${name}`;
+    return `${this.prefix}:learned:${name}`;
   }
 
   /** set: the names of all `learned`. */
   get learnedNames(): string {
-    return `${this.root}:learned-names`;
+    return `${this.prefix}:learned-names`;
   }
 
   /** zset: subject with a snapshot -> when it was first seen or its last event was made, ms. Removed when it is made compact. */
   get changedSubjects(): string {
-    return `${this.root}:changed`;
+    return `${this.prefix}:changed`;
   }
 
   /**
@@ -117,12 +118,12 @@ export class Keys {
    * `:open:<state>`: the open transfers among them (commands/include/open-transfers.lua).
    */
   get counts(): string {
-    return `${this.root}:counts`;
+    return `${this.prefix}:counts`;
   }
 
   /** hash: subscription key -> since when it is named, or tracked by itself, ms. Removed when neither is so. */
   get wanted(): string {
-    return `${this.root}:wanted`;
+    return `${this.prefix}:wanted`;
   }
 
   /** hash: removed subscription key -> since when (ms) and the keys that continue it, one a line. Stored for the retention. */
@@ -140,7 +141,7 @@ export class Keys {
     return `${this.wanted}:suspensions`;
   }
 
-  /** zset: `<number> <entry> <event id> <root>` of an event that waits for a suspended key -> 0, in the order of arrival. */
+  /** zset: `<number> <entry> <event id> <key>` of an event that waits for a suspended key -> 0, in the order of arrival. */
   get withheld(): string {
     return `${this.wanted}:withheld`;
   }
@@ -155,124 +156,124 @@ export class Keys {
    * (commands/resolve-subscription-start-2.lua).
    */
   get since(): string {
-    return `${this.root}:since`;
+    return `${this.prefix}:since`;
   }
 
   /** hash: `chains` and `tokens` as the upstream lists them, JSON, and the time of each read, ms. Never expires. */
   get directory(): string {
-    return `${this.root}:directory`;
+    return `${this.prefix}:directory`;
   }
 
   /** hash: digest of a deployment's `baseUrl` and a domain -> 1: a quote has verified under it. Never expires. */
   get quoteDomains(): string {
-    return `${this.root}:quote-domains`;
+    return `${this.prefix}:quote-domains`;
   }
 
   /** string: a process fetches the upstream's lists, or did recently. Expires with the wait for the next fetch. */
   get directoryTurn(): string {
-    return `${this.root}:directory:turn`;
+    return `${this.prefix}:directory:turn`;
   }
 
   /** hash: name of a receiver that was made through the API -> its encrypted part. Removed with the receiver. */
   get addedReceivers(): string {
-    return `${this.root}:added-receivers`;
+    return `${this.prefix}:added-receivers`;
   }
 
   /** string: number of changes of `addedReceivers`. Never expires. */
   get addedReceiversVersion(): string {
-    return `${this.root}:added-receivers:version`;
+    return `${this.prefix}:added-receivers:version`;
   }
 
   /** hash: subject that is tracked by itself -> its definition, JSON; stored for the retention after its tracking has ended. */
   get tracked(): string {
-    return `${this.root}:tracked`;
+    return `${this.prefix}:tracked`;
   }
 
   /** zset: subject whose tracking by itself was ended -> when, ms. Stored for the retention. */
   get trackingEnded(): string {
-    return `${this.root}:tracked:ended`;
+    return `${this.prefix}:tracked:ended`;
   }
 
   /** hash: quote -> its imported content, JSON. Removed when it is no longer in the config and not tracked. */
   get importedQuotes(): string {
-    return `${this.root}:imported-quotes`;
+    return `${this.prefix}:imported-quotes`;
   }
 
   /** hash: quote -> `<valid|invalid>:<fingerprint of the verified content>`. Stored like `importedQuotes`. */
   get verdicts(): string {
-    return `${this.root}:verdicts`;
+    return `${this.prefix}:verdicts`;
   }
 
   /** hash: intent -> the promises of its imported, valid quote, JSON. Stored like `importedQuotes`. */
   get promised(): string {
-    return `${this.root}:promised`;
+    return `${this.prefix}:promised`;
   }
 
   /**
    * hash: route of two chains -> seconds that a delivery takes by quotes; `at`: last note. Stored for the retention after it.
    */
   get estimates(): string {
-    return `${this.root}:estimates`;
+    return `${this.prefix}:estimates`;
   }
 
   /** hash: name -> definition of a subscription, JSON; one removed from the config stays for its committed events. */
   get subscriptions(): string {
-    return `${this.root}:subscriptions`;
+    return `${this.prefix}:subscriptions`;
   }
 
   /** hash: name -> definition of a route of the newest config, JSON. */
   get routes(): string {
-    return `${this.root}:routes`;
+    return `${this.prefix}:routes`;
   }
 
   /** hash: name -> definition of a receiver, JSON; one removed from the config stays with its backlog. */
   get receivers(): string {
-    return `${this.root}:receivers`;
+    return `${this.prefix}:receivers`;
   }
 
   /** hash: the newest config: its digest, and `generation`, the revision that counts what was synchronised. */
   get config(): string {
-    return `${this.root}:config`;
+    return `${this.prefix}:config`;
   }
 
   /** string: the random key for the digests of config files. Never expires. */
   get fileDigestKey(): string {
-    return `${this.root}:config:digest-key`;
+    return `${this.prefix}:config:digest-key`;
   }
 
   /** string: a confirmed file that removes much, by its digest. Expires after a day. */
   confirmation(digest: string): string {
-    return `${this.root}:config:confirmed:${digest}`;
+    return `${this.prefix}:config:confirmed:${digest}`;
   }
 
   /** string: token of the process that syncs Redis with its config. Expires with its lease. */
   get configLease(): string {
-    return `${this.root}:config:lease`;
+    return `${this.prefix}:config:lease`;
   }
 
   /** string: the newest token of `configLease`. Never expires. */
   get configFence(): string {
-    return `${this.root}:config:fence`;
+    return `${this.prefix}:config:fence`;
   }
 
   /** hash: receiver -> entry of the event log up to which its deliveries were enqueued. */
   get cursors(): string {
-    return `${this.root}:cursors`;
+    return `${this.prefix}:cursors`;
   }
 
   /** string: fencing token of the process that relays. Expires with its lease. */
   get relayLease(): string {
-    return `${this.root}:relay:lease`;
+    return `${this.prefix}:relay:lease`;
   }
 
   /** string: the newest fencing token. Never expires. */
   get relayFence(): string {
-    return `${this.root}:relay:fence`;
+    return `${this.prefix}:relay:fence`;
   }
 
   /** Prefix of the keys of checks of stated payments (see commands/include/check.lua). */
   get checks(): string {
-    return `${this.root}:checks`;
+    return `${this.prefix}:checks`;
   }
 
   /** string: `<name of the log>|<entry>` up to which stated payments have become checks. Never expires. */
@@ -292,12 +293,12 @@ export class Keys {
 
   /** hash: state of a receiver, its reports, and the results of its last attempts. Never expires. */
   receiver(name: string): string {
-    return `${this.root}:receiver:${name}`;
+    return `${this.prefix}:receiver:${name}`;
   }
 
   /** hash: facts of one delivery. Stored as long as its event is in the log, or as a dead letter. */
   delivery(receiver: string, delivery: string): string {
-    return `${this.root}:delivery:${receiver}:${delivery}`;
+    return `${this.prefix}:delivery:${receiver}:${delivery}`;
   }
 
   /**
@@ -305,17 +306,17 @@ export class Keys {
    * Stored as long as its event is in the log.
    */
   last(receiver: string): string {
-    return `${this.root}:last:${receiver}:`;
+    return `${this.prefix}:last:${receiver}:`;
   }
 
   /** zset: `<receiver> <replay>` of replays that sent an event again -> 0. Stored as long as the event is in the log. */
   replaysOf(eventId: string): string {
-    return `${this.root}:replays-of:${eventId}`;
+    return `${this.prefix}:replays-of:${eventId}`;
   }
 
   /** string: the newest entry of the event log that was trimmed. Never expires. */
   get trimmed(): string {
-    return `${this.root}:events:trimmed`;
+    return `${this.prefix}:events:trimmed`;
   }
 
   /**
@@ -328,52 +329,52 @@ export class Keys {
 
   /** hash: the confirmed time and the state of the clocks (see store/confirmed-time.ts). Never expires. */
   get clock(): string {
-    return `${this.root}:clock`;
+    return `${this.prefix}:clock`;
   }
 
   /** string: name of this event log, which identifies a cursor of a lost log as such. Never expires. */
   get logName(): string {
-    return `${this.root}:events:name`;
+    return `${this.prefix}:events:name`;
   }
 
   /** hash: consumer of the event log -> `<name of the log>|<last processed entry>`. Removed with the consumer. */
   get consumers(): string {
-    return `${this.root}:consumers`;
+    return `${this.prefix}:consumers`;
   }
 
   /** hash: a replay: its range, progress, and the results of its deliveries. Stored for the retention, see `replayTimes`. */
   replay(id: string): string {
-    return `${this.root}:replay:${id}`;
+    return `${this.prefix}:replay:${id}`;
   }
 
   /** zset: replay id -> when it was requested, ms. */
   get replayTimes(): string {
-    return `${this.root}:replay-times`;
+    return `${this.prefix}:replay-times`;
   }
 
   /** zset: replay id -> time, ms, at which it was requested; those whose deliveries are not all opened. */
   get replays(): string {
-    return `${this.root}:replays`;
+    return `${this.prefix}:replays`;
   }
 
   /** hash: an API request under a name (`Idempotency-Key`), and its answer. Stored for a day. */
   answer(name: string): string {
-    return `${this.root}:answer:${name}`;
+    return `${this.prefix}:answer:${name}`;
   }
 
   /** zset: name of a request to the API -> when it was first used, ms. Stored for a day. */
   get answers(): string {
-    return `${this.root}:answers`;
+    return `${this.prefix}:answers`;
   }
 
   /** string: a session of the console that was ended. Stored as long as it would have been valid. */
   endedSession(id: string): string {
-    return `${this.root}:session-ended:${id}`;
+    return `${this.prefix}:session-ended:${id}`;
   }
 
   /** zset: delivery id -> when it was opened, ms, of a receiver's deliveries that are neither delivered nor dead. */
   pending(receiver: string): string {
-    return `${this.root}:pending:${receiver}`;
+    return `${this.prefix}:pending:${receiver}`;
   }
 
   /**
@@ -381,54 +382,54 @@ export class Keys {
    * commands/include/queue.lua). They exist while there are some.
    */
   queue(receiver: string): string {
-    return `${this.root}:queue:${receiver}`;
+    return `${this.prefix}:queue:${receiver}`;
   }
 
   /** zset: process that sends deliveries -> until when it counts as alive, ms. Removed after the takeover. */
   get senders(): string {
-    return `${this.root}:senders`;
+    return `${this.prefix}:senders`;
   }
 
   /** stream: receivers with something to do, for the processes that deliver. Its last ten thousand entries. */
   get wakes(): string {
-    return `${this.root}:wakes`;
+    return `${this.prefix}:wakes`;
   }
 
   /** zset: delivery id -> since when, ms, it waits to be sent together with others. Stored for the retention. */
   waiting(receiver: string): string {
-    return `${this.root}:waiting:${receiver}`;
+    return `${this.prefix}:waiting:${receiver}`;
   }
 
   /**
    * hash: the content of one message: `members`, and the `leader` whose job sends it. Stored for the retention, see `batches`.
    */
   batch(receiver: string, batch: string): string {
-    return `${this.root}:batch:${receiver}:${batch}`;
+    return `${this.prefix}:batch:${receiver}:${batch}`;
   }
 
   /** zset: batch of a receiver -> when it was frozen, ms. */
   batches(receiver: string): string {
-    return `${this.root}:batches:${receiver}`;
+    return `${this.prefix}:batches:${receiver}`;
   }
 
   /** zset: sweep whose pages are read back to back, as in the plan -> until when its turn lasts, ms. */
   get sweepTurns(): string {
-    return `${this.root}:sweep-turns`;
+    return `${this.prefix}:sweep-turns`;
   }
 
   /** zset: wallet that no sweep has read to its end -> 0 while one reads it, 1 after its cursor was refused. */
   get unswept(): string {
-    return `${this.root}:unswept`;
+    return `${this.prefix}:unswept`;
   }
 
   /** list: deliveries of a receiver that will never be made and are not reported yet (see commands/include/dropped.lua). */
   dropped(receiver: string): string {
-    return `${this.root}:dropped:${receiver}`;
+    return `${this.prefix}:dropped:${receiver}`;
   }
 
   /** zset: delivery id -> time of death, ms, of a receiver's dead letters. Trimmed to the retention. */
   dead(receiver: string): string {
-    return `${this.root}:dead:${receiver}`;
+    return `${this.prefix}:dead:${receiver}`;
   }
 
   /**
@@ -436,17 +437,17 @@ export class Keys {
    * the newest report, and `<subject>|once` -> reports that are not repeated. Never expires.
    */
   get reports(): string {
-    return `${this.root}:reports`;
+    return `${this.prefix}:reports`;
   }
 
   /** hash: state and pause of an endpoint group (see commands/include/endpoint-group.lua). Never expires. */
   endpointGroup(endpointGroup: string): string {
-    return `${this.root}:endpointGroup:${endpointGroup}`;
+    return `${this.prefix}:endpointGroup:${endpointGroup}`;
   }
 
   /** zset: record of an endpoint group that is too large to be read -> last time seen, ms. Bounded, stored for 30 days. */
   tooLarge(endpointGroup: string): string {
-    return `${this.root}:too-large:${endpointGroup}`;
+    return `${this.prefix}:too-large:${endpointGroup}`;
   }
 
   /**
@@ -454,21 +455,21 @@ export class Keys {
    * `page` that was queued last, the limit of its request, and a field per followed cursor. Outlives a sweep's interval.
    */
   sweep(wallet: SubjectId, listing: string): string {
-    return `${this.root}:sweep:${listing}:${wallet}`;
+    return `${this.prefix}:sweep:${listing}:${wallet}`;
   }
 
   /** hash: observations of a wallet's pages: `polled:<listing>`, `pages`, … Stored for the retention after its tracking. */
   wallet(wallet: SubjectId): string {
-    return `${this.root}:pages:${wallet}`;
+    return `${this.prefix}:pages:${wallet}`;
   }
 
   /** hash: open transfer of a wallet -> its status and when it was last seen. Stored like the observations. */
   open(wallet: SubjectId): string {
-    return `${this.root}:open:${wallet}`;
+    return `${this.prefix}:open:${wallet}`;
   }
 
   /** string: a poll of its own was requested recently. Expires within seconds. */
   rechecked(id: string): string {
-    return `${this.root}:rechecked:${id}`;
+    return `${this.prefix}:rechecked:${id}`;
   }
 }

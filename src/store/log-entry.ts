@@ -19,13 +19,13 @@ export type UnreadableEntry = {
  * `entry`. `operator`: an event about the daemon's own surroundings. Content decides the kind of an unknown one.
  */
 export type LogEntry =
-  | { kind: 'event'; id: string; event: Event; roots: string[]; withheld: string[] }
+  | { kind: 'event'; id: string; event: Event; claimKeys: string[]; withheld: string[] }
   | {
       kind: 'subscribers';
       id: string;
       entry: string;
       eventId: string;
-      roots: string[];
+      claimKeys: string[];
       isSuspended: boolean;
       fields: readonly string[];
     }
@@ -37,12 +37,12 @@ const SURROUNDINGS: ReadonlySet<string> = new Set(['upstream', 'receiver', 'inte
 
 const EVENT_TEXT = JSON_TEXT.pipe(STORED_EVENT).transform((event): Event => event);
 
-const ROOTS = JSON_TEXT.pipe(z.array(z.string()));
+const CLAIM_KEYS = JSON_TEXT.pipe(z.array(z.string()));
 
 const SUBSCRIBERS = z.object({
   event: z.string(),
   entry: z.string().regex(/^\d+-\d+$/),
-  roots: ROOTS,
+  claimKeys: CLAIM_KEYS,
   suspended: z.string().optional(),
 });
 
@@ -61,23 +61,23 @@ export function parseEntry(id: string, list: readonly string[]): LogEntry {
   if (kind === 'subscribers') {
     const subscribers = SUBSCRIBERS.safeParse(Object.fromEntries(fields));
     if (!subscribers.success) return unreadable(id, { list, fields, error: subscribers.error });
-    const { event: eventId, entry, roots: claimKeys, suspended } = subscribers.data;
-    return { kind, id, entry, eventId, roots: claimKeys, isSuspended: suspended === '1', fields: list };
+    const { event: eventId, entry, claimKeys, suspended } = subscribers.data;
+    return { kind, id, entry, eventId, claimKeys, isSuspended: suspended === '1', fields: list };
   }
   const event = EVENT_TEXT.safeParse(fields.get('event'));
   if (!event.success) return unreadable(id, { list, fields, error: event.error });
   const isOperators =
     kind === 'operator' || (kind !== 'event' && SURROUNDINGS.has(event.data.data.subject.kind));
   if (isOperators) return { kind: 'operator', id, event: event.data };
-  const claimKeys = ROOTS.safeParse(fields.get('roots'));
+  const claimKeys = CLAIM_KEYS.safeParse(fields.get('claimKeys'));
   if (!claimKeys.success) return unreadable(id, { list, fields, error: claimKeys.error });
-  const withheld = ROOTS.safeParse(fields.get('withheld') ?? '[]').data ?? [];
+  const withheld = CLAIM_KEYS.safeParse(fields.get('withheld') ?? '[]').data ?? [];
   const { id: subject } = event.data.data.subject;
   return {
     kind: 'event',
     id,
     event: event.data,
-    roots: claimKeys.data.map((key) => wholeKey(key, subject)),
+    claimKeys: claimKeys.data.map((key) => wholeKey(key, subject)),
     withheld: withheld.map((key) => wholeKey(key, subject)),
   };
 }

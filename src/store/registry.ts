@@ -115,7 +115,7 @@ export class Registry {
     return new Map(
       found.flatMap(({ key, next, atMs }): [string, Continuing][] => {
         if (isWanted.has(key)) return [];
-        return [[key, { roots: next.filter((one) => isWanted.has(one) && !isOut.has(one)), atMs }]];
+        return [[key, { claimKeys: next.filter((one) => isWanted.has(one) && !isOut.has(one)), atMs }]];
       }),
     );
   }
@@ -211,4 +211,4 @@ const COUNTS = z.tuple([z.number(), z.number(), z.number()]);
 const PRUNE_CONTINUED_EVERY_MS = 3_600_000;
 
 /** Subscription keys that continue another one, and the time since when they do, ms of Redis time. */
-export type Continuing = { roots: string[]; atMs: number };
+export type Continuing = { claimKeys: string[]; atMs: number };

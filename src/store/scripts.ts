@@ -29,7 +29,7 @@ export const scripts = {
       subjectPrefix: arg.text,
       atMs: arg.optional(arg.text),
       since: arg.text,
-      named: arg.records({ root: arg.text, subject: arg.text, at: arg.text, from: arg.text }),
+      named: arg.records({ claimKey: arg.text, subject: arg.text, at: arg.text, from: arg.text }),
     },
     reply: reply.number,
   }),
@@ -536,7 +536,7 @@ export const scripts = {
       deliveries: arg.records({
         id: arg.text,
         entry: arg.text,
-        roots: arg.json,
+        claimKeys: arg.json,
         subject: arg.optional(arg.text),
         isSuspended: arg.flag,
       }),
@@ -1053,7 +1053,7 @@ export const scripts = {
   waitAgain: script({
     file: 'wait-again-1',
     keys: ['wanted'],
-    args: { waiting: arg.records({ entry: arg.text, event: arg.text, root: arg.text }) },
+    args: { waiting: arg.records({ entry: arg.text, event: arg.text, claimKey: arg.text }) },
     reply: reply.number,
   }),
 };

@@ -41,7 +41,7 @@ export type Commit = {
   snapshot?: NewSnapshot;
   /** The present snapshot where no new one comes: a subject that is tracked from now on is counted by it. */
   present?: NewSnapshot;
-  event?: { event: Event; updatedAt: number | null; first: boolean; roots: string[] | null };
+  event?: { event: Event; updatedAt: number | null; first: boolean; claimKeys: string[] | null };
   unconfirmed?: Unconfirmed | 'clear';
   flag?: string;
   /** Starts tracking an untracked subject: first polled after its virtual seconds and `restMs`, `latestMs` later at most. */
@@ -197,7 +197,7 @@ export class SubjectStore {
       id: event.event.id,
       updatedAt: event.updatedAt ?? false,
       first: event.first,
-      roots: event.roots ?? false,
+      claimKeys: event.claimKeys ?? false,
     };
     const { entry, ...done } = await scripts.commit(this.#redis, {
       keys: {
@@ -297,7 +297,7 @@ function unconfirmedText(unconfirmed: Unconfirmed | 'clear' | undefined): string
 
 function claimsArgument(claims: readonly Claim[]): object {
   return claims.map((claim) => ({
-    root: claim.key,
+    key: claim.key,
     at: String(claim.atMs),
     before: claim.historyBefore === null ? '' : String(claim.historyBefore),
   }));

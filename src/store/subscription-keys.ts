@@ -1,7 +1,7 @@
 import { endpointGroupOf } from '../domain/subjects/kinds.ts';
 import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import { parseClaimKey, trackedKey } from '../domain/subjects/subscription.ts';
-import type { ContinuedKey } from '../domain/subjects/suspended-roots.ts';
+import type { ContinuedKey } from '../domain/subjects/suspended-keys.ts';
 import { chunks } from './chunks.ts';
 import type { Registry } from './registry.ts';
 import { scripts } from './scripts.ts';
@@ -22,7 +22,7 @@ export async function addSubscriptionKeys(
     const groupKeys = { wanted, plan: keys.plan(endpointGroup) };
     for (const chunk of chunks(some, CHUNK)) {
       const named = chunk.map(({ key, subject, atMs, from: [from = ''] }) => ({
-        root: key,
+        claimKey: key,
         subject,
         at: String(atMs ?? ''),
         from,

@@ -1,7 +1,7 @@
 import { ENDPOINT_GROUPS } from '../domain/subjects/kinds.ts';
 import { asSubjectId } from '../domain/subjects/subject.ts';
 import { parseClaimKey } from '../domain/subjects/subscription.ts';
-import type { ContinuedKey, SuspendedState, SuspensionPlan } from '../domain/subjects/suspended-roots.ts';
+import type { ContinuedKey, SuspendedState, SuspensionPlan } from '../domain/subjects/suspended-keys.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';
@@ -130,7 +130,7 @@ export class Suspensions {
   async waitAgain(waiting: readonly WaitingEvent[]): Promise<number> {
     let current = 0;
     for (const chunk of chunks(waiting, CHUNK)) {
-      const some = chunk.map(({ entry, eventId, key }) => ({ entry, event: eventId, root: key }));
+      const some = chunk.map(({ entry, eventId, key }) => ({ entry, event: eventId, claimKey: key }));
       current += await scripts.waitAgain(this.#redis, { keys: this.#keys, args: { waiting: some } });
     }
     return current;
@@ -164,7 +164,7 @@ export class Suspensions {
           sinceMs > 0 &&
           (stateOf(suspension) === 'back' || (spanMs !== null && sinceMs + spanMs <= confirmedMs)),
       );
-    const { roots: claimKeys, waiting } = await this.counts();
+    const { claimKeys, waiting } = await this.counts();
     if (claimKeys + waiting === 0) return [];
     if ((await due()).length === 0 && !(await this.waiting.hasBefore(trimMs)) && !(await this.#isLeft()))
       return [];
@@ -263,12 +263,12 @@ export class Suspensions {
     }
   }
 
-  async counts(): Promise<{ roots: number; waiting: number }> {
+  async counts(): Promise<{ claimKeys: number; waiting: number }> {
     const [claimKeys, waiting] = await Promise.all([
       this.#redis.hlen(this.#keys.suspended),
       this.#redis.zcard(this.#keys.withheld),
     ]);
-    return { roots: claimKeys, waiting };
+    return { claimKeys, waiting };
   }
 
   /** Lists the suspended subscription keys after one, ordered by name. */

@@ -7,7 +7,7 @@ import {
   planSuspensions,
   type StoredKey,
   type SubscribedSubject,
-} from '../domain/subjects/suspended-roots.ts';
+} from '../domain/subjects/suspended-keys.ts';
 import { readStamp } from './confirmed-time.ts';
 import {
   type Joining,

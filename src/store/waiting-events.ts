@@ -21,7 +21,7 @@ export type SuspendedDropReason = (typeof DROP_REASONS)[number];
 export type EndedSuspension = {
   move: 'ended';
   reason: SuspendedDropReason;
-  roots: number;
+  claimKeys: number;
   events: number;
   dropped: WaitingEvent[];
 };
@@ -102,7 +102,7 @@ export class WaitingEvents {
     return {
       move: 'ended',
       reason,
-      roots: what.claimKeys.length,
+      claimKeys: what.claimKeys.length,
       events: ids.length + lateIds.length,
       dropped: [...dropped, ...late],
     };

@@ -63,10 +63,10 @@ async function desk({ later, started }: ReturnType<typeof opening>): Promise<str
       token: id,
       claims: [],
       snapshot,
-      event: { event, updatedAt: null, first: sequence === 1, roots: [] },
+      event: { event, updatedAt: null, first: sequence === 1, claimKeys: [] },
     });
     const write = redis.pipeline();
-    const fact = { outcome: 'delivered', entry: '1-0', roots: '[]', tries: '1' };
+    const fact = { outcome: 'delivered', entry: '1-0', claimKeys: '[]', tries: '1' };
     for (const name of receivers) write.hset(keys.delivery(name, id), fact);
     await write.exec();
   }

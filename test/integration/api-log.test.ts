@@ -2,7 +2,7 @@ import { Agent, request } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/connection.ts';
 import { type Answered, callApi } from '../support/api-stage.ts';
-import { deliveryStage, hourOfEvents, ROOT } from '../support/delivery-stage.ts';
+import { CLAIM_KEY, deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { appendEvents, type MadeEvent, madeEventId } from '../support/log-entries.ts';
@@ -106,7 +106,7 @@ test('a pull that waits is answered when an event comes, and with none when its 
     subject: `intent:${hashOf(5)}`,
     sequence: 1,
     atMs: await redisTimeMs(redis),
-    key: ROOT,
+    key: CLAIM_KEY,
   };
   await appendEvents(redis, keys, [made]);
   expect(idsOf(await waiting)).toEqual([madeEventId(made)]);

@@ -245,10 +245,10 @@ beforeAll(async () => {
 /** Adds subscriptions `left-1`, `left-2` … in the state of removal from the config. */
 async function suspendSome(prefix: string): Promise<void> {
   const [redis, keys] = [connectRedis({ kind: 'server', url: inject('redisUrl') }), new Keys(prefix)];
-  const roots = Array.from({ length: 100 }, (_, index) => `left-${index + 1}|intent:${hashOf(1_000)}`);
-  await redis.hset(keys.wanted, ...roots.flatMap((root) => [root, '1']));
+  const claimKeys = Array.from({ length: 100 }, (_, index) => `left-${index + 1}|intent:${hashOf(1_000)}`);
+  await redis.hset(keys.wanted, ...claimKeys.flatMap((claimKey) => [claimKey, '1']));
   await redis.zadd(keys.suspensions, Date.now(), 'out:1');
-  await redis.hset(keys.suspended, ...roots.flatMap((root) => [root, 'out:1']));
+  await redis.hset(keys.suspended, ...claimKeys.flatMap((claimKey) => [claimKey, 'out:1']));
   await disconnect(redis);
 }
 
@@ -431,10 +431,10 @@ const OWN_KEYS =
 
 /** The contents under a prefix, by the rest of each key; without the changes of an idle daemon. */
 async function storedIn(redis: RedisClient, prefix: string): Promise<Map<string, string>> {
-  const { root } = new Keys(prefix);
-  const names = (await redis.keys(`${root}*`)).map((key) => key.slice(root.length));
+  const { prefix: tagged } = new Keys(prefix);
+  const names = (await redis.keys(`${tagged}*`)).map((key) => key.slice(tagged.length));
   const wanted = names.filter((name) => !OWN_KEYS.test(name));
-  const values = await Promise.all(wanted.map((name) => redis.dumpBuffer(`${root}${name}`)));
+  const values = await Promise.all(wanted.map((name) => redis.dumpBuffer(`${tagged}${name}`)));
   return new Map(wanted.map((name, index) => [name, values[index]?.toString('base64') ?? '']));
 }
 

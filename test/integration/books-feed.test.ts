@@ -50,7 +50,11 @@ async function stage({ retentionMs = 400 * DAY_MS } = {}) {
   const feed = (store: Database = database): Feed => new Feed(new BookStore(store), sources, rules);
   const append = async (...reported: Reported[]): Promise<void> => {
     for (const one of reported) {
-      const fields = { kind: 'event', event: JSON.stringify(reportedEvent(one)), roots: '["s|wallet:0x01"]' };
+      const fields = {
+        kind: 'event',
+        event: JSON.stringify(reportedEvent(one)),
+        claimKeys: '["s|wallet:0x01"]',
+      };
       await redis.xadd(keys.events, `${FIRST_MS + one.seenMs}-*`, ...Object.entries(fields).flat());
     }
   };
@@ -130,7 +134,7 @@ test('a late notification is no exception of the closed day of its event, also w
   const day = new Date(FIRST_MS).toISOString().slice(0, 10);
   const closed = await report(day);
   expect(closed.state).toBe('closed');
-  const fields = { kind: 'subscribers', event, entry, roots: '["t|wallet:0x01"]' };
+  const fields = { kind: 'subscribers', event, entry, claimKeys: '["t|wallet:0x01"]' };
   await redis.xadd(keys.events, `${FIRST_MS + aheadMs}-*`, ...Object.entries(fields).flat());
   await feeding.round(NOW_MS);
   expect((await report(day)).exceptions).toEqual(closed.exceptions);
@@ -433,10 +437,10 @@ test('states for every receiver the time of the report, at any attempt, and name
   const { id } = reportedEvent(filled);
   const entry = (await events.newest()) ?? '';
   const fence = (await new RelayLease(redis, keys).hold()) ?? '';
-  const roots = ['s|wallet:0x01'];
+  const claimKeys = ['s|wallet:0x01'];
   for (const receiver of receivers) {
     const order = { receiver, replay: null, cursor: null, process: 'p' };
-    await deliveries.open(fence, { ...order, deliveries: [{ id, entry, roots, subject: null }] });
+    await deliveries.open(fence, { ...order, deliveries: [{ id, entry, claimKeys, subject: null }] });
     await deliveries.claim(receiver, { process: 'p', most: 1, intervalMs: null, held: [] });
   }
   const note = async (receiver: string, outcome: 'failed' | 'delivered'): Promise<void> => {

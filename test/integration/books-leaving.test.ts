@@ -99,7 +99,7 @@ test('ends at once while a mail is under way, and has no file beside the books',
       seenMs: 0,
       amount: 1n,
     });
-    const fields = { kind: 'event', event: JSON.stringify(event), roots: '["s|wallet:0x01"]' };
+    const fields = { kind: 'event', event: JSON.stringify(event), claimKeys: '["s|wallet:0x01"]' };
     await redis.xadd(keys.events, `${dayBeforeMs}-*`, ...Object.entries(fields).flat());
     books.start();
     await mailbox.until((mails) => mails.length > 0);

@@ -17,7 +17,7 @@ const { later, started } = opening();
 
 const REPORT = z.looseObject({ state: z.string(), exceptions: z.array(z.looseObject({ kind: z.string() })) });
 
-const ROOTS = JSON.stringify([`s|intent:${hashOf(77)}`]);
+const CLAIM_KEYS = JSON.stringify([`s|intent:${hashOf(77)}`]);
 
 const FILLED = { transfer: 1, sequence: 1, status: 'filled', amount: 1_000_000n };
 
@@ -46,7 +46,12 @@ test('a closed day is judged by the settings that it was closed with', async () 
   const event = reportedEvent({ ...FILLED, atMs: seenMs - 1_000, seenMs });
   const withoutBooks = await running({});
   const redis = new Redis(await embeddedSocket(dataDir));
-  const entry = { kind: 'event', subject: event.data.subject.id, event: JSON.stringify(event), roots: ROOTS };
+  const entry = {
+    kind: 'event',
+    subject: event.data.subject.id,
+    event: JSON.stringify(event),
+    claimKeys: CLAIM_KEYS,
+  };
   await redis.xadd(new Keys('intentwatch').events, `${FIRST_MS + seenMs}-0`, ...Object.entries(entry).flat());
   await redis.quit();
   await hook.until((came) => came.length === 1);

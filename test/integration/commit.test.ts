@@ -208,7 +208,11 @@ describe('the receivers of an event', () => {
     await take(record('filled', T0 - 5), { nowMs: T0_MS, claims: [named] });
     const [event, subscribers, ...rest] = await log();
     expect(rest).toEqual([]);
-    expect(subscribers).toMatchObject({ kind: 'subscribers', entry: event?.id, roots: [`named|${INTENT}`] });
+    expect(subscribers).toMatchObject({
+      kind: 'subscribers',
+      entry: event?.id,
+      claimKeys: [`named|${INTENT}`],
+    });
   });
 
   test('a new claim on a subject that is history for all others gets the first event alone', async () => {
@@ -218,7 +222,7 @@ describe('the receivers of an event', () => {
     await take(record('settled', T0 - 50), { nowMs: T0_MS });
     const [entry, ...rest] = await log();
     expect(rest).toEqual([]);
-    expect(entry).toMatchObject({ kind: 'event', roots: [`named|${INTENT}`] });
+    expect(entry).toMatchObject({ kind: 'event', claimKeys: [`named|${INTENT}`] });
     expect(entry?.kind === 'event' && entry.event.data).toMatchObject({ sequence: 1, previousStatus: null });
   });
 
@@ -296,7 +300,7 @@ describe('a first sight that the first answer could not give', () => {
     await take(record('settled', T0 - 50), { nowMs: T0_MS + 2 });
     const [entry, ...rest] = await log();
     expect(rest).toEqual([]);
-    expect(entry).toMatchObject({ kind: 'event', roots: [`named|${INTENT}`] });
+    expect(entry).toMatchObject({ kind: 'event', claimKeys: [`named|${INTENT}`] });
   });
 });
 
@@ -310,8 +314,8 @@ describe('two processes that make the very same first sight', () => {
     await commitRecord(deps, record('settled', T0), before, { ...observation, claims: [two] });
     const [event, subscribers, ...rest] = await log();
     expect(rest).toEqual([]);
-    expect(event).toMatchObject({ kind: 'event', roots: [one.key] });
-    expect(subscribers).toMatchObject({ kind: 'subscribers', entry: event?.id, roots: [two.key] });
+    expect(event).toMatchObject({ kind: 'event', claimKeys: [one.key] });
+    expect(subscribers).toMatchObject({ kind: 'subscribers', entry: event?.id, claimKeys: [two.key] });
     const { claims } = await readSubject(INTENT);
     expect(claims.every((claim) => claim.served)).toBe(true);
   });
@@ -343,7 +347,7 @@ describe('a first sight after an event that was made for others alone', () => {
     await take(record('pending', T0 - 50), { nowMs: T0_MS + 1 });
     const [, first, ...rest] = await log();
     expect(rest).toEqual([]);
-    expect(first).toMatchObject({ kind: 'event', roots: [`named|${INTENT}`] });
+    expect(first).toMatchObject({ kind: 'event', claimKeys: [`named|${INTENT}`] });
     expect(first?.kind === 'event' && first.event.data).toMatchObject({ sequence: 2, previousStatus: null });
   });
 });

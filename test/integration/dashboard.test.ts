@@ -235,7 +235,7 @@ describe.skipIf(installation.skip)(`against a real Prometheus${installation.note
           nextAttemptSeconds: 0,
         },
       ],
-      suspensions: async () => ({ roots: 2, waiting: 3 }),
+      suspensions: async () => ({ claimKeys: 2, waiting: 3 }),
       endpointGroups: async () => [
         {
           ...IDLE,

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/connection.ts';
 import type { Attempt } from '../../src/store/deliveries.ts';
 import { SenderStore } from '../../src/store/senders.ts';
-import { deliveryStage, ROOT } from '../support/delivery-stage.ts';
+import { CLAIM_KEY, deliveryStage } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
 
@@ -44,7 +44,7 @@ test('an attempt that ends after Redis was emptied does not block its event, rep
   expect(
     await deliveries.open((await lease.hold()) ?? '', {
       receiver: 'hook',
-      deliveries: [{ id: 'evt_1', entry: '1-0', roots: [ROOT], subject: null }],
+      deliveries: [{ id: 'evt_1', entry: '1-0', claimKeys: [CLAIM_KEY], subject: null }],
       replay: null,
       cursor: null,
       process: 'p',
@@ -60,7 +60,7 @@ test('a clock of Redis that jumps ahead takes no work from live processes', asyn
   for (const process of ['p', 'q']) await senders.heartbeat(process, 60_000);
   await deliveries.open((await lease.hold()) ?? '', {
     receiver: 'hook',
-    deliveries: [{ id: 'evt_1', entry: '1-0', roots: [ROOT], subject: null }],
+    deliveries: [{ id: 'evt_1', entry: '1-0', claimKeys: [CLAIM_KEY], subject: null }],
     replay: null,
     cursor: null,
     process: 'p',
@@ -89,7 +89,7 @@ test('an attempt is noted with any value in place of its numbers', async () => {
   });
   await deliveries.open((await lease.hold()) ?? '', {
     receiver: 'hook',
-    deliveries: [{ id: 'evt_1', entry: '1-0', roots: [ROOT], subject: null }],
+    deliveries: [{ id: 'evt_1', entry: '1-0', claimKeys: [CLAIM_KEY], subject: null }],
     replay: null,
     cursor: null,
     process: 'p',
@@ -126,7 +126,7 @@ test('a delivery whose fact was lost is opened anew and waits neither for itself
   const opened = (ids: readonly string[]) =>
     deliveries.open(token, {
       receiver: 'hook',
-      deliveries: ids.map((id) => ({ id, entry: `${id.slice(4)}-0`, roots: [ROOT], subject })),
+      deliveries: ids.map((id) => ({ id, entry: `${id.slice(4)}-0`, claimKeys: [CLAIM_KEY], subject })),
       replay: null,
       cursor: null,
       process: 'p',
@@ -155,7 +155,7 @@ test('the order in one message follows the log, for any order of waiting', async
     deliveries: order.map((id, index) => ({
       id: `evt_${id}`,
       entry: `${index + 1}-0`,
-      roots: [ROOT],
+      claimKeys: [CLAIM_KEY],
       subject: id.slice(0, 1),
     })),
     replay: null,
@@ -186,7 +186,7 @@ test('times that a clock of Redis noted that was an hour ahead hold up nothing',
   const ids = ['evt_1', 'evt_2', 'evt_3'];
   await deliveries.open((await lease.hold()) ?? '', {
     receiver: 'hook',
-    deliveries: ids.map((id) => ({ id, entry: '1-0', roots: [ROOT], subject: null })),
+    deliveries: ids.map((id) => ({ id, entry: '1-0', claimKeys: [CLAIM_KEY], subject: null })),
     replay: null,
     cursor: null,
     process: 'p',
@@ -255,7 +255,12 @@ test('an open delivery that a version before this one had expire is stored for a
   const ids = ['evt_1', 'evt_2'];
   await deliveries.open((await lease.hold()) ?? '', {
     receiver: 'hook',
-    deliveries: ids.map((id) => ({ id, entry: `${id.slice(4)}-0`, roots: [ROOT], subject: 'intent:x' })),
+    deliveries: ids.map((id) => ({
+      id,
+      entry: `${id.slice(4)}-0`,
+      claimKeys: [CLAIM_KEY],
+      subject: 'intent:x',
+    })),
     replay: null,
     cursor: null,
     process: 'p',
@@ -271,7 +276,7 @@ test('a clock of Redis that jumps over disableAfter does not disable a receiver;
   });
   await deliveries.open((await lease.hold()) ?? '', {
     receiver: 'hook',
-    deliveries: [{ id: 'evt_1', entry: '1-0', roots: [ROOT], subject: null }],
+    deliveries: [{ id: 'evt_1', entry: '1-0', claimKeys: [CLAIM_KEY], subject: null }],
     replay: null,
     cursor: null,
     process: 'p',

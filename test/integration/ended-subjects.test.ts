@@ -60,9 +60,9 @@ async function sync(
 }
 
 /** Ingests the transfer from a page, under the claims on another subject. */
-async function show(status: string, updatedAt: number, root: SubjectId = WALLET): Promise<IngestedRecord> {
+async function show(status: string, updatedAt: number, named: SubjectId = WALLET): Promise<IngestedRecord> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
-  const [shown, known] = await subjects.readShown([root, INTENT]);
+  const [shown, known] = await subjects.readShown([named, INTENT]);
   if (shown === undefined || known === undefined) throw new Error('nothing was found');
   const raw = { id: INTENT, type: 'intent', status, updatedAt, more: 'x'.repeat(1_000) };
   const record = { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
@@ -86,7 +86,7 @@ async function state(): Promise<'whole' | 'compact' | 'removed'> {
   return known.snapshot.compact ? 'compact' : 'whole';
 }
 
-async function events(): Promise<{ id: string; sequence: number; type: string; roots: string[] }[]> {
+async function events(): Promise<{ id: string; sequence: number; type: string; claimKeys: string[] }[]> {
   const { entries } = await new EventLog(redis, keys).after('0-0', 100);
   return entries.flatMap((entry) =>
     entry.kind === 'event'
@@ -95,7 +95,7 @@ async function events(): Promise<{ id: string; sequence: number; type: string; r
             id: entry.event.id,
             sequence: entry.event.data.sequence,
             type: entry.event.type,
-            roots: entry.roots,
+            claimKeys: entry.claimKeys,
           },
         ]
       : [],
@@ -124,7 +124,7 @@ describe('a transfer that has ended', () => {
     expect(await settle(231)).toEqual({ compacted: 0, removed: 0 });
     expect(await settle(233)).toEqual({ compacted: 0, removed: 1 });
     expect(await state()).toBe('removed');
-    expect(await redis.keys(`${keys.root}:*${INTENT}`)).toEqual([]);
+    expect(await redis.keys(`${keys.prefix}:*${INTENT}`)).toEqual([]);
   });
 
   test('is not compact yet where it is shown now that it would be', async () => {
@@ -173,7 +173,7 @@ describe('a transfer that has ended', () => {
     await show('settled', 101, INTENT);
     const again = (await events()).at(-1);
     expect(again).toMatchObject({ id: first?.id, sequence: 1 });
-    expect(again?.roots).toEqual([`more>late|${INTENT}`]);
+    expect(again?.claimKeys).toEqual([`more>late|${INTENT}`]);
   });
 
   test('is found again where the list of ended subjects was lost', async () => {
@@ -194,7 +194,7 @@ describe('a transfer that has ended', () => {
 
   test('takes a third of the memory when it is compact', async () => {
     const bytes = async (): Promise<number> => {
-      const of = await redis.keys(`${keys.root}:*${INTENT}`);
+      const of = await redis.keys(`${keys.prefix}:*${INTENT}`);
       const sizes = await Promise.all(of.map((key) => redis.memory('USAGE', key)));
       return sizes.reduce<number>((sum, size) => sum + Number(size ?? 0), 0);
     };

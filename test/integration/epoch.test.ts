@@ -16,7 +16,7 @@ const { later } = opening();
 
 /** Dumps the Redis data of one prefix, so that a test can restore it. */
 async function dumpOf(redis: RedisClient, keys: Keys): Promise<() => Promise<void>> {
-  const names = async (): Promise<string[]> => redis.keys(`${keys.root}:*`);
+  const names = async (): Promise<string[]> => redis.keys(`${keys.prefix}:*`);
   const stored = await Promise.all(
     (await names()).map(async (name) => [name, await redis.dumpBuffer(name)] as const),
   );
@@ -112,7 +112,7 @@ test.each([
   const restore = await dumpOf(redis, keys);
   await first.epoch.check();
   await first.epoch.check();
-  if (what === 'nothing') await redis.del(...(await redis.keys(`${keys.root}:*`)));
+  if (what === 'nothing') await redis.del(...(await redis.keys(`${keys.prefix}:*`)));
   else await restore();
   const second = await process(first.dataDir);
   expect(second.epoch.begun.epoch).toBe(2);

@@ -27,7 +27,11 @@ test('the losses of a disabled receiver by the retention are named: open deliver
   await redis.hset(keys.cursors, { hook: '0-0' });
   const waiting = `evt_${'0'.repeat(40)}`;
   await redis.zadd(keys.pending('hook'), fromMs, waiting);
-  await redis.hset(keys.delivery('hook', waiting), { outcome: 'pending', entry: `${fromMs}-0`, roots: '[]' });
+  await redis.hset(keys.delivery('hook', waiting), {
+    outcome: 'pending',
+    entry: `${fromMs}-0`,
+    claimKeys: '[]',
+  });
   const made = hourOfEvents(4, { fromMs, transfers: 4 });
   await appendEvents(
     redis,

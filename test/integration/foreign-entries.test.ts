@@ -18,7 +18,7 @@ import type { ForeignEntry } from '../../src/store/stored.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { type Desired, syncConfig } from '../../src/store/sync-config.ts';
 import { testPrefix } from '../support/daemon.ts';
-import { deliveryStage, ROOT } from '../support/delivery-stage.ts';
+import { CLAIM_KEY, deliveryStage } from '../support/delivery-stage.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { holdTimers } from '../support/held-timers.ts';
 import { Hook } from '../support/hook.ts';
@@ -175,17 +175,17 @@ describe('a fact of a delivery', () => {
     await redis.hset(keys.delivery('a', 'd'), {
       outcome: 'pending',
       entry: '1-1',
-      roots: '[]',
+      claimKeys: '[]',
       tries: 'x',
       attempts: '{',
     });
     expect(await deliveries.fact('a', 'd')).toMatchObject({ outcome: 'pending', tries: 0, attempts: [] });
-    expect(await redis.hkeys(keys.delivery('a', 'd'))).toEqual(['outcome', 'entry', 'roots']);
+    expect(await redis.hkeys(keys.delivery('a', 'd'))).toEqual(['outcome', 'entry', 'claimKeys']);
   });
 
   test('without event or receiver is deleted, and its delivery dropped and reported', async () => {
     const deliveries = new DeliveryStore(redis, keys, options());
-    await redis.hset(keys.delivery('a', 'd'), { outcome: 'pending', entry: 'x', roots: '[]' });
+    await redis.hset(keys.delivery('a', 'd'), { outcome: 'pending', entry: 'x', claimKeys: '[]' });
     await redis.zadd(keys.pending('a'), 1, 'd');
     expect(await deliveries.fact('a', 'd')).toBe(null);
     expect(await redis.exists(keys.delivery('a', 'd'))).toBe(0);
@@ -200,7 +200,12 @@ describe('a fact of a delivery', () => {
 
 test('a batch of another shape is made anew', async () => {
   const batches = new BatchStore(redis, keys);
-  await redis.hset(keys.delivery('a', 'd'), { outcome: 'pending', entry: '1-1', roots: '[]', batch: 'b' });
+  await redis.hset(keys.delivery('a', 'd'), {
+    outcome: 'pending',
+    entry: '1-1',
+    claimKeys: '[]',
+    batch: 'b',
+  });
   await redis.hset(keys.batch('a', 'b'), { leader: 'd', members: 'no JSON' });
   expect(await batches.join('a', 'd', { joins: true })).toMatchObject({ isWaiting: true, waiting: 1 });
 });
@@ -254,12 +259,12 @@ test('a daemon delivers to every receiver beside any foreign entries', async () 
   const [one, two] = [await open.started(new Hook()), await open.started(new Hook())];
   const stage = await deliveryStage(open, { one: { hook: one }, two: { hook: two } });
   await stage.start();
-  const made = { subject: INTENT, sequence: 1, key: ROOT, atMs: Date.now() + 60_000 };
+  const made = { subject: INTENT, sequence: 1, key: CLAIM_KEY, atMs: Date.now() + 60_000 };
   const id = madeEventId(made);
   await stage.redis.hset(stage.keys.receivers, { two: 'no JSON', three: 'no JSON' });
   await stage.redis.hset(stage.keys.subscriptions, { s: '{}', strange: '7' });
   await stage.redis.hset(stage.keys.receiver('two'), 'state', 'moody');
-  const fact = { outcome: 'pending', entry: 'nowhere', roots: 'no JSON' };
+  const fact = { outcome: 'pending', entry: 'nowhere', claimKeys: 'no JSON' };
   await stage.redis.hset(stage.keys.delivery('one', id), fact);
   await stage.redis.hset(stage.keys.replay('r'), { receiver: 'one', state: 'open' });
   await stage.redis.zadd(stage.keys.replays, 1, 'r');
@@ -271,7 +276,7 @@ test('a daemon delivers to every receiver beside any foreign entries', async () 
 test('an invalid delivery blocks the place of no other', async () => {
   const hook = await open.started(new Hook());
   const stage = await deliveryStage(open, { hook: { hook, more: { concurrency: 1 } } });
-  const made = { subject: INTENT, sequence: 1, key: ROOT, atMs: Date.now() + 60_000 };
+  const made = { subject: INTENT, sequence: 1, key: CLAIM_KEY, atMs: Date.now() + 60_000 };
   // The receiver must not wait for the poll after 30 s without a notification.
   holdTimers(30_000);
   await stage.start();
@@ -281,7 +286,7 @@ test('an invalid delivery blocks the place of no other', async () => {
       stage.redis.hset(stage.keys.delivery('hook', id), {
         outcome: 'pending',
         entry: 'nowhere',
-        roots: '[]',
+        claimKeys: '[]',
       }),
       stage.redis.zadd(`${queue}:due`, 1, id),
     ]),

@@ -108,7 +108,7 @@ describe('a learned tally', () => {
     expect((await learned.all()).map(({ route }) => route).sort()).toEqual(['*', '1:*']);
     expect(await learned.reset(null)).toBe(2);
     expect(await learned.all()).toEqual([]);
-    expect(await redis.keys(`${keys.root}:*`)).toEqual([]);
+    expect(await redis.keys(`${keys.prefix}:*`)).toEqual([]);
   });
 });
 

@@ -20,7 +20,12 @@ test('a batch of subscribers ends once their events have 2 MiB, and the next one
       subjects.map((subject, index) => ({ subject, sequence: 1, atMs: 1_000 + index, key })),
     );
     for (const entry of places) {
-      const fields = { kind: 'subscribers', event: 'evt_1', entry, roots: JSON.stringify(['s|wallet:0x01']) };
+      const fields = {
+        kind: 'subscribers',
+        event: 'evt_1',
+        entry,
+        claimKeys: JSON.stringify(['s|wallet:0x01']),
+      };
       await redis.xadd(keys.events, '*', ...Object.entries(fields).flat());
     }
     const { entries, more } = await log.after(places.at(-1) ?? '', 200);

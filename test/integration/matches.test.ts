@@ -22,7 +22,7 @@ test('events logged before a reload that moves their subject are for the receive
     const found: Record<string, string[]> = {};
     for (const receiver of receivers) {
       const matched = await matchesOf(receiver, facts, { registry, directory: COMMON_NAMES });
-      found[receiver.name] = matched.flatMap(({ roots }) => roots);
+      found[receiver.name] = matched.flatMap(({ claimKeys }) => claimKeys);
     }
     return found;
   };
@@ -183,15 +183,15 @@ test('an event that is suspended again after its release, before its match, wait
     const unled = unledBy(facts, receivers, matchesFor);
     const waits = unled.length > 0 && (await registry.suspensions.waitAgain(unled)) === 0;
     const desk = receivers.find(({ name }) => name === 'desk');
-    const roots = desk === undefined ? [] : matchesFor(desk).flatMap((match) => match.roots);
-    return { facts: facts.length, roots, waits };
+    const claimKeys = desk === undefined ? [] : matchesFor(desk).flatMap((match) => match.claimKeys);
+    return { facts: facts.length, claimKeys, waits };
   };
-  expect(await released(all, without)).toEqual({ facts: 1, roots: [], waits: true });
+  expect(await released(all, without)).toEqual({ facts: 1, claimKeys: [], waits: true });
   // As for receivers at two places of the log.
   await registry.suspensions.waitAgain([{ entry, eventId: madeEventId(made), key: part }]);
   expect(await redis.zcard(keys.withheld)).toBe(1);
-  expect(await released(all, without)).toEqual({ facts: 1, roots: [], waits: true });
-  expect(await released(all)).toEqual({ facts: 1, roots: [part], waits: false });
+  expect(await released(all, without)).toEqual({ facts: 1, claimKeys: [], waits: true });
+  expect(await released(all)).toEqual({ facts: 1, claimKeys: [part], waits: false });
   expect(await redis.zcard(keys.withheld)).toBe(0);
 });
 
@@ -238,7 +238,7 @@ test('an event that waited for a receiver is released to no receiver that its su
     return entry;
   });
   const { facts } = await readBatch((await events.after(from, 10)).entries, events);
-  expect(facts.map(({ roots }) => roots)).toEqual([[`a>|${ONE}`], [`a>backend|${ONE}`]]);
+  expect(facts.map(({ claimKeys }) => claimKeys)).toEqual([[`a>|${ONE}`], [`a>backend|${ONE}`]]);
 });
 
 test('an event released after it expired from the log is lost by the receivers of its claims alone', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/connection.ts';
-import { deliveryStage, HOUR_MS, happen, hourOfEvents, ROOT } from '../support/delivery-stage.ts';
+import { CLAIM_KEY, deliveryStage, HOUR_MS, happen, hourOfEvents } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
 import { appendEvents, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
@@ -98,7 +98,7 @@ describe('a receiver whose deliveries fail', () => {
     await stage.drained('bad');
     expect(await stage.states.condition('bad')).toMatchObject({ state: 'ok' });
     await appendEvents(stage.redis, stage.keys, [
-      { subject: ROOT, sequence: 9, atMs: (await redisTimeMs(stage.redis)) + HOUR_MS, key: ROOT },
+      { subject: CLAIM_KEY, sequence: 9, atMs: (await redisTimeMs(stage.redis)) + HOUR_MS, key: CLAIM_KEY },
     ]);
     const [failing] = await operator.until((came) => came.length === 1);
     expect(failing?.event.type).toBe('receiver.failing');

@@ -10,7 +10,7 @@ import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { syncConfig } from '../../src/store/sync-config.ts';
 import { commitDeps } from '../support/commit-parts.ts';
-import { deliveryStage, HOUR_MS, hourOfEvents, ROOT } from '../support/delivery-stage.ts';
+import { CLAIM_KEY, deliveryStage, HOUR_MS, hourOfEvents } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
 import { appendEvents, appendLost, logEntries, type MadeEvent, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
@@ -147,10 +147,10 @@ describe('the place of a lost event in the log', () => {
     await redis.hset(keys.cursors, { hook: '0-0' });
     const made = hourOfEvents(2, { fromMs, transfers: 2 });
     await appendEvents(redis, keys, made.slice(0, 1));
-    await appendLost({ redis, keys }, { id: LOST, key: ROOT, at: `${fromMs + 1_000}-0` });
+    await appendLost({ redis, keys }, { id: LOST, key: CLAIM_KEY, at: `${fromMs + 1_000}-0` });
     await appendEvents(redis, keys, made.slice(1));
     // A log that goes on to now confirms the clock at once.
-    await appendEvents(redis, keys, [{ subject: ONE, sequence: 1, atMs: nowMs, key: ROOT }]);
+    await appendEvents(redis, keys, [{ subject: ONE, sequence: 1, atMs: nowMs, key: CLAIM_KEY }]);
     await start();
     const [dropped] = await operator.until((came) => came.length === 1);
     expect(dropped?.event.data.record).toMatchObject({ receiver: 'hook', count: 3 });
@@ -258,7 +258,7 @@ test('events read before a reload are matched by the claims that go on', async (
   const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
   const matchesFor = await matchFacts(facts, { registry, directory: COMMON_NAMES }, known);
   const matched = (await registry.receivers()).flatMap((receiver) => matchesFor(receiver));
-  expect(matched.map(({ roots }) => roots)).toEqual([[`b|${ONE}`]]);
+  expect(matched.map(({ claimKeys }) => claimKeys)).toEqual([[`b|${ONE}`]]);
 });
 
 test.skipIf(GCC.skip)(
@@ -296,7 +296,7 @@ describe('the failures of a receiver', () => {
   /** Opens a delivery of `backend`; the returned function lets an attempt fail, and returns what is reported. */
   async function failing({ registry, stores, token }: RelayStage) {
     await syncConfig(registry, wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
-    const delivery = { id: 'evt_1', entry: '1-0', roots: [ROOT], subject: null };
+    const delivery = { id: 'evt_1', entry: '1-0', claimKeys: [CLAIM_KEY], subject: null };
     const order = { receiver: 'backend', deliveries: [delivery], replay: null, cursor: null, process: 'p1' };
     await stores.deliveries.open(await token(), order);
     return async () => {

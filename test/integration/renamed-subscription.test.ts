@@ -2,7 +2,7 @@ import { expect, inject, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import type { Claim } from '../../src/domain/subjects/subscription.ts';
-import { planKeys } from '../../src/domain/subjects/suspended-roots.ts';
+import { planKeys } from '../../src/domain/subjects/suspended-keys.ts';
 import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { Registry } from '../../src/store/registry.ts';

@@ -49,7 +49,7 @@ describe('data of a newer version', () => {
     expect(code).toBe(1);
     const expected = `intentwatch: Redis holds data of version ${NEWER}, expected ${SCHEMA_VERSION}: start the newer Intentwatch that wrote it, or restore a dump from before it`;
     expect(err).toBe(expected);
-    expect(await redis.keys(`${keys.root}:*`)).toEqual([keys.schema]);
+    expect(await redis.keys(`${keys.prefix}:*`)).toEqual([keys.schema]);
   });
 
   test('ends a daemon that runs, cleanly', async () => {
@@ -76,13 +76,13 @@ describe('data of an older version', () => {
     const { config, redis, keys } = await deliveryStage(open, { hook: { hook } });
     await redis.set(keys.config, 'of a clone from before 0.1.0');
     if (stored !== null) await redis.set(keys.schema, stored);
-    const before = (await redis.keys(`${keys.root}:*`)).toSorted();
+    const before = (await redis.keys(`${keys.prefix}:*`)).toSorted();
     const { code, err } = await refused('start', config);
     expect(code).toBe(1);
     expect(err).toBe(
       `intentwatch: Redis holds data of version ${found}, expected ${SCHEMA_VERSION}: a clone from before 0.1.0 wrote it, and this version does not read it; set another redis.prefix, or start with an empty Redis or dataDir`,
     );
-    expect((await redis.keys(`${keys.root}:*`)).toSorted()).toEqual(before);
+    expect((await redis.keys(`${keys.prefix}:*`)).toSorted()).toEqual(before);
   });
 });
 
@@ -92,7 +92,7 @@ test('a Redis that is emptied gets the version again, and the daemon goes on', a
   const lines: string[] = [];
   const { daemon } = await startDaemon(config, (line) => lines.push(line));
   open.later(() => daemon.close());
-  const all = await redis.keys(`${keys.root}:*`);
+  const all = await redis.keys(`${keys.prefix}:*`);
   await redis.del(...all);
   await eventually(
     'the version is back',

@@ -35,7 +35,7 @@ async function serve(
       queues: async () => [],
       deliveries: async () => [],
       receivers: async () => [],
-      suspensions: async () => ({ roots: 0, waiting: 0 }),
+      suspensions: async () => ({ claimKeys: 0, waiting: 0 }),
       endpointGroups: async () => [],
       waits: async () => [],
       sweeps: async () => [],

@@ -93,14 +93,14 @@ async function desk(receiverCount: number) {
         token: id,
         claims: [],
         snapshot,
-        event: { event, updatedAt: null, first: sequence === 1, roots: [] },
+        event: { event, updatedAt: null, first: sequence === 1, claimKeys: [] },
       });
       expect(committed.outcome).toBe('committed');
       return id;
     },
     /** Stores deliveries of an event as they are after success: its own, and those of replays. */
     deliver: async (event: string, receiver: string, replays: readonly string[] = []): Promise<void> => {
-      const fact = { outcome: 'delivered', entry: '1-0', roots: '[]', tries: '1' };
+      const fact = { outcome: 'delivered', entry: '1-0', claimKeys: '[]', tries: '1' };
       for (const replay of [null, ...replays]) {
         const more = replay === null ? {} : { replay };
         await redis.hset(keys.delivery(receiver, deliveryId(event, replay)), { ...fact, ...more });
@@ -132,7 +132,7 @@ async function commandsOf({ keys, redis, get }: Desk, path: string): Promise<str
     expect(source).toBeDefined();
     const ours = commands.filter((one) =>
       one.source === 'lua'
-        ? one.line.includes(keys.root) && one.line.includes(INTENT)
+        ? one.line.includes(keys.prefix) && one.line.includes(INTENT)
         : // The daemon sends this by itself at any time, to check the connection.
           one.source === source && one.name !== 'exists',
     );

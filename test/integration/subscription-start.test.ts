@@ -11,7 +11,7 @@ import { opening } from '../support/opening.ts';
 const { later } = opening();
 
 const HOUR_MS = 3_600_000;
-const ROOT = 'treasury|wallet:0x11';
+const CLAIM_KEY = 'treasury|wallet:0x11';
 
 /** A claim that was just made; `at` is its start on Redis' clock, in seconds. */
 async function stage() {
@@ -24,7 +24,7 @@ async function stage() {
   /** A response whose `Date` is so much ahead of Redis; null for one without. */
   const respond = async (aheadMs: number | null) => {
     const dateMs = aheadMs === null ? null : (await redisTimeMs(redis)) + aheadMs;
-    const { earliest, latest, news } = await registry.subscribedAt({ key: ROOT, atMs }, dateMs);
+    const { earliest, latest, news } = await registry.subscribedAt({ key: CLAIM_KEY, atMs }, dateMs);
     const hours = [earliest, latest].map((seconds) => Math.round((seconds * 1_000 - atMs) / HOUR_MS) + 0);
     return [...hours, news];
   };
@@ -73,7 +73,7 @@ test('is corrected by later responses, once', async () => {
 test('is doubtful for an hour at most; then Redis time counts', async () => {
   const { respond, redis, keys, atMs } = await stage();
   expect(await respond(6 * HOUR_MS)).toEqual([0, 6, 'doubted']);
-  await redis.hset(keys.since, ROOT, `${atMs}:d${atMs - HOUR_MS - 1_000}`);
+  await redis.hset(keys.since, CLAIM_KEY, `${atMs}:d${atMs - HOUR_MS - 1_000}`);
   expect(await respond(6 * HOUR_MS)).toEqual([0, 0, '']);
 });
 

@@ -59,8 +59,8 @@ function stageOn(redis: RedisClient) {
     const raw = { id: INTENT, type: 'intent', status, updatedAt };
     const asOf = (await redis.get(keys.commit)) ?? '0';
     const [known] = await subjects.readShown([INTENT]);
-    const roots = Object.entries(await redis.hgetall(keys.wanted));
-    const claims = roots.map(([key, at]) => ({ key, atMs: Number(at), historyBefore: 0, served: false }));
+    const claimKeys = Object.entries(await redis.hgetall(keys.wanted));
+    const claims = claimKeys.map(([key, at]) => ({ key, atMs: Number(at), historyBefore: 0, served: false }));
     if (known === undefined) throw new Error('nothing was found');
     const record = { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
     await commitRecord(deps, record, known, {
@@ -77,9 +77,9 @@ function stageOn(redis: RedisClient) {
     const statuses = new Map(entries.map((entry) => [entry.id, eventOf(entry)?.data.status]));
     return entries.map((entry) => {
       if (entry.kind === 'event')
-        return `${statuses.get(entry.id)} to ${namesOf(entry.roots)} without ${namesOf(entry.withheld)}`;
+        return `${statuses.get(entry.id)} to ${namesOf(entry.claimKeys)} without ${namesOf(entry.withheld)}`;
       if (entry.kind === 'subscribers')
-        return `${statuses.get(entry.entry)} late to ${namesOf(entry.roots)}${entry.isSuspended ? ', waited' : ''}`;
+        return `${statuses.get(entry.entry)} late to ${namesOf(entry.claimKeys)}${entry.isSuspended ? ', waited' : ''}`;
       return entry.kind === 'operator'
         ? `${entry.event.type} ${entry.event.data.record.reason} ${entry.event.data.record.events}`
         : entry.kind;
@@ -88,8 +88,8 @@ function stageOn(redis: RedisClient) {
   return { redis, keys, registry, registryOn, sync, show, log };
 }
 
-function namesOf(roots: readonly string[]): string {
-  return roots.map((key) => key.slice(0, key.indexOf('|'))).join('+') || 'nobody';
+function namesOf(claimKeys: readonly string[]): string {
+  return claimKeys.map((key) => key.slice(0, key.indexOf('|'))).join('+') || 'nobody';
 }
 
 /** Cuts off some work at each of its commands in turn, and repeats it. Returns the different results, each once. */
@@ -141,7 +141,7 @@ test('a return that is cut off releases each event once, in order, before the ne
       await registry.suspensions.settle({ spanMs: HOUR_MS, confirmedMs: Date.now(), trimMs: 0 });
     });
     await show('refundable');
-    expect(await registry.suspensions.counts()).toEqual({ roots: 0, waiting: 0 });
+    expect(await registry.suspensions.counts()).toEqual({ claimKeys: 0, waiting: 0 });
     return log();
   });
   expect(outcomes).toEqual([
@@ -188,7 +188,7 @@ test('the end of a span that is cut off is reported once, with all that waited',
     await show('settled');
     await work((registry) => registry.suspensions.settle({ spanMs: 0, confirmedMs: Date.now(), trimMs: 0 }));
     expect(await redis.hlen(keys.wanted)).toBe(0);
-    expect(await registry.suspensions.counts()).toEqual({ roots: 0, waiting: 0 });
+    expect(await registry.suspensions.counts()).toEqual({ claimKeys: 0, waiting: 0 });
     expect(await registry.suspensions.waiting.dropped({ before: null, count: 10 })).toHaveLength(2);
     return log();
   });
@@ -241,7 +241,7 @@ test('events that leave the log while they wait are named as dropped', async () 
   });
   expect(settled).toMatchObject([{ move: 'ended', reason: 'retention', events: 1 }]);
   expect((await log()).slice(2)).toEqual(['intentwatch.suspension_ended retention 1']);
-  expect(await registry.suspensions.counts()).toEqual({ roots: 1, waiting: 0 });
+  expect(await registry.suspensions.counts()).toEqual({ claimKeys: 1, waiting: 0 });
 });
 
 test('a route that is removed from the config retains its meaning until its suspension ends', async () => {

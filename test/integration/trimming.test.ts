@@ -27,9 +27,9 @@ async function store(atMs: number, outcome: 'delivered' | 'dead' | 'pending', re
     type: 'intent.filled',
     data: { subject: { kind: 'intent', id: SUBJECT } },
   });
-  await redis.xadd(keys.events, `${atMs}-0`, 'v', '1', 'kind', 'event', 'event', event, 'roots', '[]');
+  await redis.xadd(keys.events, `${atMs}-0`, 'v', '1', 'kind', 'event', 'event', event, 'claimKeys', '[]');
   const delivery = replay === '' ? id : `${id}~${replay}`;
-  await redis.hset(keys.delivery('hook', delivery), { outcome, entry: `${atMs}-0`, roots: '[]' });
+  await redis.hset(keys.delivery('hook', delivery), { outcome, entry: `${atMs}-0`, claimKeys: '[]' });
   await redis.set(`${keys.last('hook')}${replay}:${SUBJECT}`, delivery);
   if (outcome === 'dead') await redis.zadd(keys.dead('hook'), atMs + 500, delivery);
   if (outcome === 'pending') await redis.zadd(keys.pending('hook'), atMs, delivery);

@@ -51,7 +51,7 @@ async function stage({ dead, waiting = 0 }: { dead: number; waiting?: number }) 
   const write = redis.pipeline();
   for (let index = 0; index < dead + waiting; index += 1) {
     const isDead = index < dead;
-    const fact = { outcome: isDead ? 'dead' : 'pending', entry: '1-0', roots: '[]' };
+    const fact = { outcome: isDead ? 'dead' : 'pending', entry: '1-0', claimKeys: '[]' };
     write.hset(keys.delivery(name, idOf(index)), isDead ? { ...fact, tries: '1' } : fact);
     write.zadd(isDead ? keys.dead(name) : keys.pending(name), 1_000, idOf(index));
   }
@@ -101,7 +101,7 @@ test('events that wait for their first attempt at many receivers are skipped in 
     for (let index = 0; index < 900; index += 1) {
       const id = idOf(index);
       write.zadd(keys.pending(name), 1_000, id);
-      write.hset(keys.delivery(name, id), { outcome: 'pending', entry: '1-0', roots: '[]' });
+      write.hset(keys.delivery(name, id), { outcome: 'pending', entry: '1-0', claimKeys: '[]' });
     }
   }
   await write.exec();

@@ -5,7 +5,7 @@ import { EVENT, RENDERED_EVENT, TRANSFER, type TransferFacts } from '../../src/d
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { startDaemon } from '../support/daemon.ts';
-import { deliveryStage, ROOT } from '../support/delivery-stage.ts';
+import { CLAIM_KEY, deliveryStage } from '../support/delivery-stage.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
@@ -179,19 +179,19 @@ test('an event with every member of its schema goes through commit, log and rela
   signals.on('delivery.attempted', ({ subject }) => attempted.push(subject));
 
   // It waits for the return of its subscription to the config.
-  await redis.hset(keys.wanted, ROOT, '1');
+  await redis.hset(keys.wanted, CLAIM_KEY, '1');
   await redis.zadd(keys.suspensions, Date.now(), 'out:1');
-  await redis.hset(keys.suspended, ROOT, 'out:1');
+  await redis.hset(keys.suspended, CLAIM_KEY, 'out:1');
   await new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) }).commit({
     subject: asSubjectId(WHOLE.data.subject.id),
     asOf: '0',
     token: WHOLE.id,
     claims: [],
-    event: { event: WHOLE, updatedAt: null, first: true, roots: [ROOT] },
+    event: { event: WHOLE, updatedAt: null, first: true, claimKeys: [CLAIM_KEY] },
   });
 
   await redis.zadd(keys.suspensions, '1', 'back:1');
-  await redis.hset(keys.suspended, ROOT, 'back:1');
+  await redis.hset(keys.suspended, CLAIM_KEY, 'back:1');
 
   const [came] = await whole.until((all) => all.length > 0);
   const subscribers = { wallets: [], subscriptions: ['s'], metadata: { note: 'of the order' } };

@@ -69,7 +69,7 @@ test.skipIf(OPTIONAL.skip)(
           'event',
           'event',
           JSON.stringify(event),
-          'roots',
+          'claimKeys',
           '["s|wallet:0x1"]',
         );
       }

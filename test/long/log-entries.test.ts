@@ -11,7 +11,7 @@ import { redisTimeMs } from '../../src/store/connection.ts';
 import { Quarantine } from '../../src/store/quarantine.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { configYaml, startDaemon } from '../support/daemon.ts';
-import { type DeliveryStage, deliveryStage, ROOT } from '../support/delivery-stage.ts';
+import { CLAIM_KEY, type DeliveryStage, deliveryStage } from '../support/delivery-stage.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
@@ -69,7 +69,7 @@ async function addReadable({ stage }: Running, sequence: number): Promise<string
     subject: SUBJECT,
     sequence,
     epoch: 1,
-    key: ROOT,
+    key: CLAIM_KEY,
     atMs: (await redisTimeMs(stage.redis)) + 60_000 + sequence,
   };
   await appendEvents(stage.redis, stage.keys, [made]);
@@ -99,7 +99,7 @@ test('an event with every member set reaches a receiver as it was committed', as
     asOf: '0',
     token: WHOLE.id,
     claims: [],
-    event: { event: WHOLE, updatedAt: null, first: true, roots: [ROOT] },
+    event: { event: WHOLE, updatedAt: null, first: true, claimKeys: [CLAIM_KEY] },
   });
   expect(await came(run, WHOLE.id)).toEqual({ ...WHOLE, data: { ...WHOLE.data, ...SUBSCRIBERS } });
   const [[, fields = []] = ['']] = await redis.xrange(keys.events, '-', '+');
@@ -123,16 +123,22 @@ describe('an entry of the log', () => {
       ...head,
       subject: SUBJECT,
       event: JSON.stringify(event),
-      roots: JSON.stringify([ROOT]),
+      claimKeys: JSON.stringify([CLAIM_KEY]),
     });
     expect(await came(run, WHOLE.id)).toEqual({ ...event, data: { ...event.data, ...SUBSCRIBERS } });
   });
 
   test.each([
     ['an unknown kind without event', { kind: 'remark', text: 'x' }],
-    ['no JSON', { kind: 'event', event: '{"id":', roots: '[]' }],
-    ['another shape', { kind: 'event', v: '1', event: JSON.stringify({ ...WHOLE, data: 7 }), roots: '[]' }],
-    ['a subscribers entry that names nothing', { kind: 'subscribers', event: 'x', entry: 'y', roots: '[]' }],
+    ['no JSON', { kind: 'event', event: '{"id":', claimKeys: '[]' }],
+    [
+      'another shape',
+      { kind: 'event', v: '1', event: JSON.stringify({ ...WHOLE, data: 7 }), claimKeys: '[]' },
+    ],
+    [
+      'a subscribers entry that names nothing',
+      { kind: 'subscribers', event: 'x', entry: 'y', claimKeys: '[]' },
+    ],
   ])('that no version can read (%s) is quarantined, once, and delays nothing', async (_, fields) => {
     const run = await running();
     const { redis, keys } = run.stage;
@@ -141,7 +147,7 @@ describe('an entry of the log', () => {
       kind: 'subscribers',
       event: WHOLE.id,
       entry,
-      roots: JSON.stringify([ROOT]),
+      claimKeys: JSON.stringify([CLAIM_KEY]),
     });
     await came(run, await addReadable(run, 1));
     const stored = await new Quarantine(redis, keys).list();
@@ -160,7 +166,7 @@ describe('an entry of the log', () => {
       kind: 'event',
       subject: SUBJECT,
       event: JSON.stringify(WHOLE),
-      roots: JSON.stringify([ROOT]),
+      claimKeys: JSON.stringify([CLAIM_KEY]),
     };
     const id = `${await redisTimeMs(redis)}-1`;
     await new Quarantine(redis, keys).add({ id, fields: Object.entries(fields).flat() });
@@ -181,7 +187,7 @@ describe('an entry of the log', () => {
     });
     const ahead = Number(cursor?.split('-')[0]) + 1;
     const entry = `${ahead}-0`;
-    const strange = { kind: 'event', v: String(SCHEMA_VERSION + 1), event: '\u0001packed', roots: '[]' };
+    const strange = { kind: 'event', v: String(SCHEMA_VERSION + 1), event: '\u0001packed', claimKeys: '[]' };
     await redis.xadd(keys.events, entry, ...Object.entries(strange).flat());
     await eventually('it is logged', () => run.lines.some(({ msg }) => msg === 'relay.stopped'));
     expect(await lease.cursor('hook')).toBe(cursor);
@@ -213,7 +219,7 @@ test('a delivery whose event cannot be read is a dead letter with the reason; on
     deliveries: [old, newer].map((entry, index) => ({
       id: ids[index] ?? '',
       entry,
-      roots: [ROOT],
+      claimKeys: [CLAIM_KEY],
       subject: null,
     })),
     replay: null,

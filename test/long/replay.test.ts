@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/connection.ts';
 import { newReplayId, type Replay } from '../../src/store/replays.ts';
-import { type DeliveryStage, deliveryStage, hourOfEvents, ROOT } from '../support/delivery-stage.ts';
+import { CLAIM_KEY, type DeliveryStage, deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { appendEvents, type MadeEvent, madeEventId } from '../support/log-entries.ts';
@@ -60,7 +60,7 @@ describe('a replay', () => {
     const { opened, delivered } = await ended(stage, await replay(stage, range));
     const due = made
       .slice(100, 400)
-      .filter(({ type, key }) => key === ROOT && type === undefined)
+      .filter(({ type, key }) => key === CLAIM_KEY && type === undefined)
       .map(madeEventId);
     expect(due.length).toBe(210);
     expect([opened, delivered]).toEqual([210, 210]);

@@ -116,7 +116,7 @@ export class AgedStage {
     const yaml = configYaml({
       baseUrl: this.upstream.server.url,
       redisUrl: this.#server.url,
-      prefix: this.keys.root.slice(1, -1),
+      prefix: this.keys.prefix.slice(1, -1),
       receivers: {
         backend: { url: this.backend.url },
         late: { url: this.late.url },

@@ -60,7 +60,7 @@ export class ClocksStage {
     const { daemon } = await startDaemon({
       baseUrl: this.upstream.url,
       redisUrl: this.redisUrl,
-      prefix: this.keys.root.slice(1, -1),
+      prefix: this.keys.prefix.slice(1, -1),
       receivers: { hook: { url: this.hook.url } },
       subscriptions: [{ name: 'all', wallets: [WALLET], receivers: ['hook'], ...subscription }],
       more: { server: { host: '127.0.0.1', port: 0, token: ADMIN_TOKEN }, ...more },

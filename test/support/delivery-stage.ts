@@ -20,7 +20,7 @@ import { hashOf, ScriptedUpstream } from './scripted-upstream.ts';
 const NAMED = hashOf(77);
 
 /** The claim that leads to all receivers of a delivery stage. */
-export const ROOT = `s|intent:${NAMED}`;
+export const CLAIM_KEY = `s|intent:${NAMED}`;
 
 export const HOUR_MS = 3_600_000;
 
@@ -97,7 +97,7 @@ export function hourOfEvents(
     subject: `intent:${hashOf(1_000 + (index % transfers))}`,
     sequence: Math.floor(index / transfers) + 1,
     atMs: fromMs + Math.floor((index * HOUR_MS) / count),
-    key: ROOT,
+    key: CLAIM_KEY,
   }));
 }
 
@@ -120,7 +120,7 @@ export function happening({ redis, keys }: Pick<DeliveryStage, 'redis' | 'keys'>
     const made = Array.from({ length: more }, (_, index): MadeEvent => {
       const number = count + index;
       const subject = `intent:${hashOf(1_000 + (number % transfers))}`;
-      return { subject, sequence: Math.floor(number / transfers) + 1, atMs: fromMs, key: ROOT };
+      return { subject, sequence: Math.floor(number / transfers) + 1, atMs: fromMs, key: CLAIM_KEY };
     });
     count += more;
     await appendEvents(redis, keys, made);

@@ -35,7 +35,7 @@ export async function appendEvents(
         detectionDelaySeconds: 1,
       },
     };
-    const fields = { kind: 'event', subject, event: JSON.stringify(event), roots: JSON.stringify([key]) };
+    const fields = { kind: 'event', subject, event: JSON.stringify(event), claimKeys: JSON.stringify([key]) };
     return redis.xadd(keys.events, `${atMs}-*`, ...Object.entries(fields).flat());
   });
   return (await Promise.all(added)).map((entry) => entry ?? '');
@@ -50,7 +50,7 @@ export async function appendLost(
     kind: 'subscribers',
     event: id,
     entry: '1-0',
-    roots: JSON.stringify([key]),
+    claimKeys: JSON.stringify([key]),
     suspended: '1',
   };
   return (await redis.xadd(keys.events, at, ...Object.entries(fields).flat())) ?? '';

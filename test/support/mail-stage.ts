@@ -1,4 +1,4 @@
-import { type DeliveryStage, deliveryStage, ROOT } from './delivery-stage.ts';
+import { CLAIM_KEY, type DeliveryStage, deliveryStage } from './delivery-stage.ts';
 import { eventually } from './eventually.ts';
 import { appendEvents, type MadeEvent } from './log-entries.ts';
 import { Mailbox } from './mailbox.ts';
@@ -35,7 +35,7 @@ export async function happenLater(
     subject: `intent:${hashOf(5_000 + step)}`,
     sequence: 1,
     atMs: atMs + step * 1_000,
-    key: ROOT,
+    key: CLAIM_KEY,
   }));
   await appendEvents(redis, keys, more);
   return more;

@@ -112,7 +112,7 @@ export class OpenTransfersStage {
       regression: false,
     };
     const flagged = { flag: 'overdue:60000', overdueAfter: 60_000, warnBeforeMs: null, untilMs: null };
-    const due = [{ atMs: nowMs, event: { ...flagged, transition, raw: {} }, roots: null }];
+    const due = [{ atMs: nowMs, event: { ...flagged, transition, raw: {} }, claimKeys: null }];
     await commitDue(this.deps, { subject, snapshot, claims, promised: null }, { due, nowMs });
   }
 

@@ -93,7 +93,7 @@ export class PlanStage {
         subjectPrefix: keys.subject(''),
         atMs: this.#atMs(),
         since: keys.since,
-        named: named.map((subject) => ({ root: `s|${subject}`, subject, at: '', from: '' })),
+        named: named.map((subject) => ({ claimKey: `s|${subject}`, subject, at: '', from: '' })),
       },
     });
   }

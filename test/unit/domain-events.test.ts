@@ -176,11 +176,11 @@ describe('an event as a receiver gets it', () => {
     ['c-first', { name: 'c-first', order: 1, metadata: { team: 'first', own: 'yes' } }],
     ['secret', { name: 'secret', order: 0, metadata: { secret: 'of another', order: '0' } }],
   ]);
-  const render = (...roots: string[]) => renderEvent(makeEvent(PARTS), roots, subscriptions);
+  const render = (...claimKeys: string[]) => renderEvent(makeEvent(PARTS), claimKeys, subscriptions);
 
   test('merges metadata in the order of the config, for any order of the claims', () => {
-    const roots = ['a-third|intent:0xaa', 'c-first|wallet:0x1', 'b-second|wallet:0x2'];
-    for (const order of [roots, [...roots].reverse()]) {
+    const claimKeys = ['a-third|intent:0xaa', 'c-first|wallet:0x1', 'b-second|wallet:0x2'];
+    for (const order of [claimKeys, [...claimKeys].reverse()]) {
       expect(render(...order).data).toMatchObject({
         subscriptions: ['c-first', 'b-second', 'a-third'],
         metadata: { team: 'second', own: 'yes', order: '3' },

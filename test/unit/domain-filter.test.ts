@@ -12,7 +12,7 @@ const ALICE = '0x52908400098527886e0f7030069857d2e4169ee7';
 const BOB = '0xde709f2102306220921060314715629080e2fb77';
 
 const ALL: TransferFilter = { wallets: null, chains: null, minAmount: null };
-const ROOTS = [`treasury|wallet:${ALICE}`];
+const CLAIM_KEYS = [`treasury|wallet:${ALICE}`];
 
 function tx(chainId: number, token: string, amount: string): JsonObject {
   return { chainId, token, amount, txHash: '0xab' };
@@ -21,9 +21,9 @@ function tx(chainId: number, token: string, amount: string): JsonObject {
 function passes(
   filter: Partial<TransferFilter>,
   record: JsonObject,
-  roots: readonly string[] = ROOTS,
+  claimKeys: readonly string[] = CLAIM_KEYS,
 ): boolean {
-  return passesFilter({ ...ALL, ...filter }, { record, roots }, COMMON_NAMES);
+  return passesFilter({ ...ALL, ...filter }, { record, claimKeys }, COMMON_NAMES);
 }
 
 const TRANSFER: JsonObject = {
@@ -33,14 +33,19 @@ const TRANSFER: JsonObject = {
 
 describe('wallets', () => {
   test.each([
-    ['of the list', [ALICE], ROOTS, true],
-    ['not of the list', [BOB], ROOTS, false],
-    ['one of several', [BOB], [...ROOTS, `payroll|wallet:${BOB}`], true],
+    ['of the list', [ALICE], CLAIM_KEYS, true],
+    ['not of the list', [BOB], CLAIM_KEYS, false],
+    ['one of several', [BOB], [...CLAIM_KEYS, `payroll|wallet:${BOB}`], true],
     ['none: the subject is named by itself', [BOB], ['order|intent:0xab'], true],
-    ['not of the list, but the subject is named by itself too', [BOB], [...ROOTS, 'order|intent:0xab'], true],
+    [
+      'not of the list, but the subject is named by itself too',
+      [BOB],
+      [...CLAIM_KEYS, 'order|intent:0xab'],
+      true,
+    ],
     ['none: what it came from is named', [BOB], ['order|quote:3f1c'], true],
-  ])('%s', (_, wallets, roots, expected) => {
-    expect(passes({ wallets }, TRANSFER, roots)).toBe(expected);
+  ])('%s', (_, wallets, claimKeys, expected) => {
+    expect(passes({ wallets }, TRANSFER, claimKeys)).toBe(expected);
   });
 });
 

@@ -22,7 +22,7 @@ const CLAIMS = [...WISHES.keys()].map((name) => ({
   historyBefore: null,
   served: true,
 }));
-const ROOTS = Object.fromEntries(CLAIMS.map(({ key }) => [key.slice(0, key.indexOf('|')), key]));
+const CLAIM_KEYS = Object.fromEntries(CLAIMS.map(({ key }) => [key.slice(0, key.indexOf('|')), key]));
 
 function context(more: Partial<PlanContext> = {}): PlanContext {
   return {
@@ -47,14 +47,14 @@ describe('the plan of a transfer that has been pending for two minutes', () => {
 
   test('has the overdue event due only for subscriptions that wanted it by now', () => {
     const { due, alarmMs, isOver } = planSubject(pending, context());
-    expect(due).toMatchObject([{ event: { flag: 'overdue:60000' }, roots: [ROOTS.quick] }]);
+    expect(due).toMatchObject([{ event: { flag: 'overdue:60000' }, claimKeys: [CLAIM_KEYS.quick] }]);
     expect({ alarmMs, isOver }).toEqual({ alarmMs: 0, isOver: false });
   });
 
   test('is overdue for those that go by the learned times once they are known', () => {
     expect(planSubject(pending, context({ learnedMs: 119_000 })).due).toMatchObject([
-      { event: { flag: 'overdue:60000' }, roots: [ROOTS.quick] },
-      { event: { flag: 'overdue:learned' }, roots: [ROOTS.learned] },
+      { event: { flag: 'overdue:60000' }, claimKeys: [CLAIM_KEYS.quick] },
+      { event: { flag: 'overdue:learned' }, claimKeys: [CLAIM_KEYS.learned] },
     ]);
   });
 
@@ -76,13 +76,13 @@ describe('the plan of a vault that is not funded', () => {
 
   test('warns those that want it before its deadline', () => {
     expect(planSubject(vault(NOW + 20), context()).due).toMatchObject([
-      { event: { flag: 'expiring:30000' }, roots: [ROOTS.quick] },
+      { event: { flag: 'expiring:30000' }, claimKeys: [CLAIM_KEYS.quick] },
     ]);
   });
 
   test('gives no warning of a deadline that has passed, which is reported to all', () => {
     expect(planSubject(vault(NOW - 1), context()).due).toMatchObject([
-      { event: { flag: 'expired' }, roots: null },
+      { event: { flag: 'expired' }, claimKeys: null },
     ]);
     const reported = vault(NOW - 1);
     const { due, alarmMs } = planSubject(

@@ -41,7 +41,7 @@ function create(sources: Partial<MetricSources>, health: Partial<Health> = {}): 
           nextAttemptSeconds: 3,
         },
       ],
-      suspensions: async () => ({ roots: 0, waiting: 0 }),
+      suspensions: async () => ({ claimKeys: 0, waiting: 0 }),
       endpointGroups: async () => [STATUS, GATEWAY],
       waits: async () => [{ kind: 'wallet', longestSeconds: 40 }],
       sweeps: async () => [

@@ -34,7 +34,7 @@ test('every script is declared, and gets its keys and arguments by position in R
 
 test('keys and arguments are sent in the order of the header, for any order in the call', async () => {
   const { redis, sent } = connection(['opened', 'held']);
-  const opening = { id: 'e1', entry: '1-0', roots: ['s|a'], isSuspended: false };
+  const opening = { id: 'e1', entry: '1-0', claimKeys: ['s|a'], isSuspended: false };
   await scripts.openDeliveries(redis, {
     args: {
       deliveries: [

@@ -10,7 +10,7 @@ import type { StoredReceiver, StoredSubscription } from '../../src/store/definit
 const SUBJECT = asSubjectId(`intent:0x${'ab'.repeat(32)}`);
 const RECORD: JsonObject = { id: SUBJECT, type: 'intent', status: 'filled' };
 
-function fact(roots: string[] | null, withheld: string[] = []): Fact {
+function fact(claimKeys: string[] | null, withheld: string[] = []): Fact {
   const transition = {
     type: 'intent.filled',
     status: 'filled',
@@ -28,7 +28,7 @@ function fact(roots: string[] | null, withheld: string[] = []): Fact {
     updatedAt: null,
     nowMs: 1,
   });
-  return { event, place: '1-0', roots, at: '1-0', withheld, isSuspended: false };
+  return { event, place: '1-0', claimKeys, at: '1-0', withheld, isSuspended: false };
 }
 
 const receiver = (name: string, events = ['*']): StoredReceiver => ({
@@ -58,44 +58,44 @@ const subscription = (
   removedAtMs,
 });
 
-const ROOTS = [`one|${SUBJECT}`];
+const CLAIM_KEYS = [`one|${SUBJECT}`];
 const hook = receiver('hook');
 
 test.each<[string, string[] | null, StoredReceiver[], StoredSubscription[], string | null]>([
-  ['a receiver gets it', ROOTS, [hook], [subscription('one', ['hook'])], null],
+  ['a receiver gets it', CLAIM_KEYS, [hook], [subscription('one', ['hook'])], null],
   [
     'its subscription was removed, and a receiver still gets it',
-    ROOTS,
+    CLAIM_KEYS,
     [hook],
     [subscription('one', ['hook'], 5)],
     null,
   ],
   [
     'the only receiver is not there',
-    ROOTS,
+    CLAIM_KEYS,
     [receiver('other')],
     [subscription('one', ['hook'])],
     'no-receiver',
   ],
   [
     'one receiver filters it, another is not there',
-    ROOTS,
+    CLAIM_KEYS,
     [receiver('mail', ['quote.*'])],
     [subscription('one', ['mail', 'hook'])],
     'no-receiver',
   ],
   ['nothing leads to it', [], [hook], [], 'not-in-config'],
-  ['its subscription is not known', ROOTS, [hook], [], 'not-in-config'],
+  ['its subscription is not known', CLAIM_KEYS, [hook], [], 'not-in-config'],
   [
     'its subscription and the receiver were removed',
-    ROOTS,
+    CLAIM_KEYS,
     [],
     [subscription('one', ['hook'], 5)],
     'not-in-config',
   ],
   [
     'the events of its receivers leave it out',
-    ROOTS,
+    CLAIM_KEYS,
     [receiver('hook', ['quote.*'])],
     [subscription('one', ['hook'])],
     'filtered',
@@ -114,15 +114,15 @@ test.each<[string, string[] | null, StoredReceiver[], StoredSubscription[], stri
     [subscription('one', ['hook'])],
     'pull-only',
   ],
-  ['its subscription names no receiver', ROOTS, [hook], [subscription('one', [])], 'pull-only'],
+  ['its subscription names no receiver', CLAIM_KEYS, [hook], [subscription('one', [])], 'pull-only'],
   ["it is the operator's and nobody requests it", null, [receiver('hook', ['quote.*'])], [], 'filtered'],
   ["it is the operator's and there is no receiver", null, [], [], 'pull-only'],
-])('an event is matched with receivers: %s', (_, roots, receivers, subscriptions, reason) => {
+])('an event is matched with receivers: %s', (_, claimKeys, receivers, subscriptions, reason) => {
   const named = subscriptions.map((one, index) => [['one', 'two'][index] ?? '', one] as const);
   const matching = {
     receivers: new Map(receivers.map((one) => [one.name, one])),
     subscriptions: new Map(named),
     directory: COMMON_NAMES,
   };
-  expect(unmatchedReason(fact(roots), matching)).toBe(reason);
+  expect(unmatchedReason(fact(claimKeys), matching)).toBe(reason);
 });

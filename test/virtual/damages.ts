@@ -15,8 +15,8 @@ export type Damage = {
 /** Each of these two alone has every old record of a wallet recognised: both are broken for both rules. */
 const NOT_COMPACT = {
   file: 'src/store/commands/compact-ended-4.lua',
-  find: "if redis.call('EXISTS', key) == 0 then return remove(root, subject) end",
-  replace: 'do return remove(root, subject) end',
+  find: "if redis.call('EXISTS', key) == 0 then return remove(prefix, subject) end",
+  replace: 'do return remove(prefix, subject) end',
 };
 const NO_HISTORY = {
   file: 'src/domain/changes/decision.ts',
@@ -35,19 +35,19 @@ const LONG_OUTAGE = [
 export const DAMAGES: readonly Damage[] = [
   {
     rule: 'subjects removed from the config are suspended',
-    file: 'src/domain/subjects/suspended-roots.ts',
+    file: 'src/domain/subjects/suspended-keys.ts',
     find: 'if (!isCovered && (isGraced || before !== undefined)) {',
     replace: 'if (before === null) {',
   },
   {
     rule: 'events of suspended subjects wait',
     file: 'src/store/commands/include/suspended.lua',
-    find: 'local some = suspensionOf(wantedKey, root) and withheld or reported',
+    find: 'local some = suspensionOf(wantedKey, claimKey) and withheld or reported',
     replace: 'local some = reported',
   },
   {
     rule: 'a rename retains the earliest start',
-    file: 'src/domain/subjects/suspended-roots.ts',
+    file: 'src/domain/subjects/suspended-keys.ts',
     find: 'return { name, atMs: atMs < oldest(staying, name) ? atMs : null };',
     replace: 'return { name, atMs: atMs < 0 ? atMs : null };',
   },
@@ -158,7 +158,7 @@ export const DAMAGES: readonly Damage[] = [
   },
   {
     rule: 'suspended events are for the receivers that had them',
-    file: 'src/domain/subjects/suspended-roots.ts',
+    file: 'src/domain/subjects/suspended-keys.ts',
     find: 'const gains = narrowed === null && now',
     replace: 'const gains = narrowed === "" && now',
   },

@@ -60,8 +60,8 @@ export class PairModel {
     for (const [pair, { state, startMs, earliestMs: earliest }] of [...this.#now]) {
       if (pairs.has(pair) || state === 'out') continue;
       const [receiver, item] = [receiverOf(pair), itemOf(pair)];
-      const roots = this.#paused.get(pair) ?? keysOf(before, receiver, item);
-      const staying = roots.filter((desk) => wanted.desks.get(desk)?.items.includes(item) === true);
+      const desks = this.#paused.get(pair) ?? keysOf(before, receiver, item);
+      const staying = desks.filter((desk) => wanted.desks.get(desk)?.items.includes(item) === true);
       const isAway = !wanted.receivers.has(receiver);
       // A receiver that is away resumes its position; one that a subscription gives up is done with it.
       if (isAway && staying.length > 0) {
@@ -70,7 +70,7 @@ export class PairModel {
         this.#paused.set(pair, staying);
       } else {
         const isPaused = this.#paused.delete(pair);
-        if (graceMs > 0 && staying.length < roots.length && !isPaused)
+        if (graceMs > 0 && staying.length < desks.length && !isPaused)
           this.#set(pair, { state: 'out', startMs, earliestMs: earliest, isUnclear: false }, atMs);
         else this.#end(pair, atMs);
       }

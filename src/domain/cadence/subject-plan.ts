@@ -36,7 +36,7 @@ export type PlanContext = PlanFacts & {
 };
 
 /** A due timed event, and the subscription keys of the claims that receive it; null for all. */
-export type DueEvent = { event: TimedEvent; roots: string[] | null };
+export type DueEvent = { event: TimedEvent; claimKeys: string[] | null };
 
 /** Plan of a subject. `alarmMs`: ms until the clock's next event, 0 when one is due; `next`: the next poll, null for none. */
 export type SubjectPlan = {
@@ -54,7 +54,7 @@ export function planSubject(input: PlanInput, context: PlanContext): SubjectPlan
   const due = events.filter(({ atMs }) => atMs <= nowMs);
   const alarmsMs = events.map(({ atMs }) => atMs);
   return {
-    due: due.map(({ event }) => ({ event, roots: keysFor(event, claims, context.subscriptions) })),
+    due: due.map(({ event }) => ({ event, claimKeys: keysFor(event, claims, context.subscriptions) })),
     alarmMs: due.length > 0 ? 0 : firstAlarm(alarmsMs, nowMs),
     isOver: isFinished({ subject, snapshot, nowMs, finished }),
     next: () => {

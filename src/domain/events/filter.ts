@@ -11,7 +11,7 @@ export type TransferFilter = {
 };
 
 /** Input of a filter: the record, and the claims that lead to the receiver. */
-export type FilteredEvent = { record: JsonObject; roots: readonly string[] };
+export type FilteredEvent = { record: JsonObject; claimKeys: readonly string[] };
 
 /**
  * True when a filter passes an event. It blocks only events known to be unwanted; an event with missing facts passes.
@@ -21,7 +21,7 @@ export type FilteredEvent = { record: JsonObject; roots: readonly string[] };
  */
 export function passesFilter(
   filter: TransferFilter,
-  { record, roots: claimKeys }: FilteredEvent,
+  { record, claimKeys }: FilteredEvent,
   directory: Directory,
 ): boolean {
   const transfer = readTransfer(record);

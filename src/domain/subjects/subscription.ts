@@ -74,7 +74,7 @@ export function isTrackedKey(key: string): boolean {
 
 /**
  * Subscription key of a subject that a subscription names. With `receivers` it counts only for those of its receivers, as in
- * `treasury>backend,desk|wallet:0x…`: their start is earlier than that of the others (see suspended-roots.ts).
+ * `treasury>backend,desk|wallet:0x…`: their start is earlier than that of the others (see suspended-keys.ts).
  */
 export function claimKey(subscription: string, subject: SubjectId, receivers?: readonly string[]): string {
   const narrowed = receivers === undefined ? '' : `>${receivers.join(',')}`;

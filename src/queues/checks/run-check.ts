@@ -301,7 +301,7 @@ async function end(
       },
       raw: {},
       flags,
-      roots: null,
+      claimKeys: null,
       nowMs,
       check: checks.ending(check, ending),
       proof,

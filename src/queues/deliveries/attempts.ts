@@ -61,7 +61,7 @@ export async function readPending(
       if (fact?.outcome !== 'pending') return null;
       const [entry, subscriptions] = await Promise.all([
         events.at(fact.entry),
-        registry.subscriptions(fact.roots),
+        registry.subscriptions(fact.claimKeys),
       ]);
       return withEvent({ id, fact, entry }, subscriptions, directory);
     }),
@@ -78,7 +78,7 @@ function withEvent(
 ): PendingDelivery {
   const event = eventOf(entry);
   if (event !== null) {
-    const rendered = renderEvent(event, fact.roots, subscriptions, directory);
+    const rendered = renderEvent(event, fact.claimKeys, subscriptions, directory);
     const shown = fact.suspended === '' ? rendered : withSuspended(rendered);
     return { id, fact, event: shown, missing: null, isGone: false, waits: false };
   }

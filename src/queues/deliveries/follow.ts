@@ -197,10 +197,10 @@ export async function openDeliveries(
   const { name, ordering } = receiver;
   const results = await deliveries.open(token, {
     receiver: name,
-    deliveries: matched.map(({ event, entry, roots: claimKeys, isSuspended }) => ({
+    deliveries: matched.map(({ event, entry, claimKeys, isSuspended }) => ({
       id: deliveryId(event.id, replay),
       entry,
-      roots: claimKeys,
+      claimKeys,
       isSuspended,
       subject: ordering === 'subject' ? event.data.subject.id : null,
     })),

@@ -24,7 +24,7 @@ import type { WaitingEvent } from '../../store/waiting-events.ts';
 export type Fact = {
   event: Event;
   place: string;
-  roots: readonly string[] | null;
+  claimKeys: readonly string[] | null;
   at: string;
   withheld: readonly string[];
   isSuspended: boolean;
@@ -32,12 +32,12 @@ export type Fact = {
 
 /** A fact for a receiver that gets all events: with the claims for which it waited. */
 export function wholeFact(fact: Fact): Fact {
-  if (fact.roots === null || fact.withheld.length === 0) return fact;
-  return { ...fact, roots: [...fact.roots, ...fact.withheld] };
+  if (fact.claimKeys === null || fact.withheld.length === 0) return fact;
+  return { ...fact, claimKeys: [...fact.claimKeys, ...fact.withheld] };
 }
 
 /** An event that was released to claims, at an entry, after it had expired from the log. */
-export type GoneEvent = { at: string; eventId: string; roots: readonly string[] };
+export type GoneEvent = { at: string; eventId: string; claimKeys: readonly string[] };
 
 /**
  * The content of some log entries. `read` and `last` state how far they were read. `unreadable` are entries that no version
@@ -92,7 +92,7 @@ export async function readBatch(entries: readonly LogEntry[], events: EventLog):
     const event = eventOf(meant);
     if (event !== null) batch.facts.push(factOf(entry, event));
     else if (entry.kind === 'subscribers' && entry.isSuspended) {
-      batch.gone.push({ at: entry.id, eventId: entry.eventId, roots: entry.roots });
+      batch.gone.push({ at: entry.id, eventId: entry.eventId, claimKeys: entry.claimKeys });
     }
     batch.read += 1;
     batch.last = entry.id;
@@ -102,17 +102,17 @@ export async function readBatch(entries: readonly LogEntry[], events: EventLog):
 
 function factOf(entry: LogEntry, event: Event): Fact {
   const place = entry.kind === 'subscribers' ? entry.entry : entry.id;
-  const claimKeys = entry.kind === 'event' || entry.kind === 'subscribers' ? entry.roots : null;
+  const claimKeys = entry.kind === 'event' || entry.kind === 'subscribers' ? entry.claimKeys : null;
   const withheld = entry.kind === 'event' ? entry.withheld : [];
   const isSuspended = entry.kind === 'subscribers' && entry.isSuspended;
-  return { event, place, roots: claimKeys, at: entry.id, withheld, isSuspended };
+  return { event, place, claimKeys, at: entry.id, withheld, isSuspended };
 }
 
 /**
  * An event that a receiver matches: its place in the log, the claims that lead to the receiver, and the entry that states the
  * match; a subscribers entry is behind the event's. `isSuspended`: it waited until its claims were back.
  */
-export type Match = { event: Event; entry: string; roots: string[]; at: string; isSuspended: boolean };
+export type Match = { event: Event; entry: string; claimKeys: string[]; at: string; isSuspended: boolean };
 
 /** Sources for matching receivers and events: subscriptions, and the decimals of tokens for `minAmount`. */
 export type MatchDeps = { registry: Registry; directory: Directory };
@@ -130,14 +130,14 @@ export async function matchFacts(
   { registry, directory }: MatchDeps,
   known?: ReadonlyMap<string, StoredSubscription>,
 ): Promise<MatchesOf> {
-  const all = facts.flatMap(({ roots: claimKeys }) => claimKeys ?? []);
+  const all = facts.flatMap(({ claimKeys }) => claimKeys ?? []);
   const continuing = await registry.continuing(all);
   const subscriptions =
     known !== undefined && continuing.size === 0
       ? known
-      : await registry.subscriptions([...all, ...nextRoots(continuing)]);
+      : await registry.subscriptions([...all, ...nextClaimKeys(continuing)]);
   const claims = claimsBy(subscriptions, continuing);
-  const claimed = facts.map(({ roots: claimKeys, at }) =>
+  const claimed = facts.map(({ claimKeys, at }) =>
     claimKeys === null
       ? null
       : { own: claimKeys.map((key) => claims.own(key, at)), next: claims.next(claimKeys) },
@@ -149,7 +149,7 @@ export async function matchFacts(
       const of = claimed[index] ?? null;
       const own = of === null ? null : leading(of.own);
       const claimKeys = of !== null && own?.length === 0 ? leading(of.next) : own;
-      return matchFact({ receiver, fact, roots: claimKeys }, directory) ?? [];
+      return matchFact({ receiver, fact, claimKeys }, directory) ?? [];
     });
   };
 }
@@ -162,8 +162,8 @@ type EventClaims = {
   next: (claimKeys: readonly string[]) => ParsedClaim[];
 };
 
-function nextRoots(continuing: ReadonlyMap<string, Continuing>): string[] {
-  return [...continuing.values()].flatMap(({ roots: claimKeys }) => claimKeys);
+function nextClaimKeys(continuing: ReadonlyMap<string, Continuing>): string[] {
+  return [...continuing.values()].flatMap(({ claimKeys }) => claimKeys);
 }
 
 /** Parses few claims for many events. A receiver that joined a subscription later has no claim of it, see `joined`. */
@@ -196,7 +196,7 @@ function claimsBy(
     own: (key, entry) => claimOf(key, (joined) => compareEntries(joined.entry, entry) < 0),
     next: (claimKeys) =>
       claimKeys.flatMap((key) => {
-        const { roots: next, atMs } = continuing.get(key) ?? { roots: [], atMs: 0 };
+        const { claimKeys: next, atMs } = continuing.get(key) ?? { claimKeys: [], atMs: 0 };
         return next.map((one) => claimOf(one, (joined) => joined.atMs <= atMs));
       }),
   };
@@ -207,13 +207,13 @@ export async function goneFor(
   gone: readonly GoneEvent[],
   registry: Registry,
 ): Promise<(receiver: StoredReceiver) => GoneEvent[]> {
-  const all = gone.flatMap(({ roots: claimKeys }) => claimKeys);
+  const all = gone.flatMap(({ claimKeys }) => claimKeys);
   const continuing = await registry.continuing(all);
-  const subscriptions = await registry.subscriptions([...all, ...nextRoots(continuing)]);
+  const subscriptions = await registry.subscriptions([...all, ...nextClaimKeys(continuing)]);
   const claims = claimsBy(subscriptions, continuing);
   const claimed = gone.map((event) => ({
     event,
-    claims: [...event.roots.map((key) => claims.own(key, event.at)), ...claims.next(event.roots)],
+    claims: [...event.claimKeys.map((key) => claims.own(key, event.at)), ...claims.next(event.claimKeys)],
   }));
   return (receiver) =>
     claimed.flatMap(({ event, claims: some }) => (some.some(({ has }) => has(receiver)) ? [event] : []));
@@ -226,15 +226,15 @@ export function unledBy(
   matchesFor: MatchesOf,
 ): WaitingEvent[] {
   const doubtful = facts.flatMap((fact) => {
-    const claimKeys = (fact.roots ?? []).map((key) => ({ key, narrowed: parseClaimKey(key).receivers }));
+    const claimKeys = (fact.claimKeys ?? []).map((key) => ({ key, narrowed: parseClaimKey(key).receivers }));
     const some = claimKeys.filter(({ narrowed }) => narrowed !== null || fact.isSuspended);
-    return some.length === 0 ? [] : [{ fact, roots: some }];
+    return some.length === 0 ? [] : [{ fact, claimKeys: some }];
   });
   if (doubtful.length === 0) return [];
   const led = new Map(
     receivers.map((receiver) => [receiver.name, new Set(matchesFor(receiver).map(({ at }) => at))]),
   );
-  return doubtful.flatMap(({ fact: { event, place, at }, roots: claimKeys }) => {
+  return doubtful.flatMap(({ fact: { event, place, at }, claimKeys }) => {
     const unled = [...led].flatMap(([name, places]) => (places.has(at) ? [] : [name]));
     return claimKeys
       .filter(({ narrowed }) => unled.some((name) => narrowed?.includes(name) !== false))
@@ -260,9 +260,9 @@ export async function matchesOf(
   return (await matchFacts(facts, { registry, directory }))(receiver);
 }
 
-/** The match of a receiver and a fact, or null. `roots` are the keys of the claims that lead to it; null for an operator's event. */
+/** The match of a receiver and a fact, or null. `claimKeys` are those of its claims; null for an operator's event. */
 export function matchFact(
-  { receiver, fact, roots: claimKeys }: { receiver: StoredReceiver; fact: Fact; roots: string[] | null },
+  { receiver, fact, claimKeys }: { receiver: StoredReceiver; fact: Fact; claimKeys: string[] | null },
   directory: Directory,
 ): Match | null {
   const { event, place, at, withheld } = fact;
@@ -270,9 +270,9 @@ export function matchFact(
   if (claimKeys === null) {
     // An event about a receiver goes to the other receivers.
     const isItself = event.data.subject.id === operatorSubject('receiver', receiver.name);
-    return isItself ? null : { event, entry: place, roots: [], at, isSuspended: false };
+    return isItself ? null : { event, entry: place, claimKeys: [], at, isSuspended: false };
   }
-  const wanted = passesFilter(receiver.filter, { record: event.data.record, roots: claimKeys }, directory);
+  const wanted = passesFilter(receiver.filter, { record: event.data.record, claimKeys }, directory);
   const isSuspended = fact.isSuspended || claimKeys.every((key) => withheld.includes(key));
-  return wanted ? { event, entry: place, roots: claimKeys, at, isSuspended } : null;
+  return wanted ? { event, entry: place, claimKeys, at, isSuspended } : null;
 }

@@ -311,16 +311,16 @@ export async function reportSettled(settled: Settled, deps: SettleContext): Prom
     log.info({ events: settled.events }, 'suspension.released');
     return;
   }
-  const { reason, roots: claimKeys, events, dropped } = settled;
+  const { reason, claimKeys, events, dropped } = settled;
   signals.emit('suspension.ended', { reason, events });
-  log.warn({ reason, roots: claimKeys, events }, 'suspension.ended');
+  log.warn({ reason, claimKeys, events }, 'suspension.ended');
   const gone = new Map<string, Set<string>>();
   for (const { entry, key } of dropped) gone.set(entry, (gone.get(entry) ?? new Set()).add(key));
   const places = [...gone.keys()];
   const entries = await stores.events.readAllAt(places);
   const unmatched = places.filter((place, index) => {
     const stored = entries[index] ?? null;
-    if (stored?.kind !== 'event' || stored.roots.length > 0) return false;
+    if (stored?.kind !== 'event' || stored.claimKeys.length > 0) return false;
     return stored.withheld.every((key) => gone.get(place)?.has(key) === true);
   });
   await stores.unmatched.add(unmatched.map((entry) => ({ entry, reason: 'not-in-config' })));

@@ -189,7 +189,7 @@ export class Relay {
 }
 
 function keysOf(entry: LogEntry): readonly string[] {
-  return 'roots' in entry ? entry.roots : [];
+  return 'claimKeys' in entry ? entry.claimKeys : [];
 }
 
 type ResumptionDeps = { stores: Pick<RelayStores, 'receivers' | 'deliveries' | 'backlog'>; log: Logger };
@@ -331,7 +331,7 @@ async function countUnmatched(
     receivers: new Map(receivers.map((receiver) => [receiver.name, receiver])),
     subscriptions:
       known?.subscriptions ??
-      (await registry.subscriptions(facts.flatMap(({ roots: claimKeys }) => claimKeys ?? []))),
+      (await registry.subscriptions(facts.flatMap(({ claimKeys }) => claimKeys ?? []))),
     directory,
   };
   // A later subscribers entry is no event of its own: the event was counted at its own entry.
@@ -356,16 +356,16 @@ async function countUnmatched(
 /** The reason for which no receiver gets an event; null when a receiver gets it. */
 export function unmatchedReason(fact: Fact, matching: Matching): UnmatchedReason | null {
   const { receivers, subscriptions, directory } = matching;
-  if (fact.roots === null) {
+  if (fact.claimKeys === null) {
     const isMatched = receivers
       .values()
-      .some((receiver) => matchFact({ receiver, fact, roots: null }, directory) !== null);
+      .some((receiver) => matchFact({ receiver, fact, claimKeys: null }, directory) !== null);
     if (isMatched) return null;
     return receivers.size === 0 ? 'pull-only' : 'filtered';
   }
   const keysOf = new Map<string, string[]>();
   const live: (readonly string[])[] = [];
-  for (const key of fact.roots) {
+  for (const key of fact.claimKeys) {
     const { subscription: of, receivers: narrowed } = parseClaimKey(key);
     const subscription = subscriptions.get(of);
     if (subscription === undefined) continue;
@@ -379,8 +379,7 @@ export function unmatchedReason(fact: Fact, matching: Matching): UnmatchedReason
   }
   for (const [name, claimKeys] of keysOf) {
     const receiver = receivers.get(name);
-    if (receiver !== undefined && matchFact({ receiver, fact, roots: claimKeys }, directory) !== null)
-      return null;
+    if (receiver !== undefined && matchFact({ receiver, fact, claimKeys }, directory) !== null) return null;
   }
   // It waits for suspended claims, and is counted when their suspension ends.
   if (fact.withheld.length > 0) return null;

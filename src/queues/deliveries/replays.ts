@@ -78,10 +78,14 @@ export async function factsAt(
   return Promise.all(
     facts.map(async (event) => {
       const fact = wholeFact(event);
-      if (fact.roots === null) return fact;
+      if (fact.claimKeys === null) return fact;
       const known = await deliveries.fact(receiver, fact.event.id);
       const isSuspended = (known?.suspended ?? '') !== '';
-      return { ...fact, isSuspended, roots: [...new Set([...fact.roots, ...(known?.roots ?? [])])] };
+      return {
+        ...fact,
+        isSuspended,
+        claimKeys: [...new Set([...fact.claimKeys, ...(known?.claimKeys ?? [])])],
+      };
     }),
   );
 }

@@ -27,8 +27,8 @@ export async function commitDue(
   { due, nowMs }: { due: readonly DueEvent[]; nowMs: number },
 ): Promise<Snapshot> {
   let { snapshot } = known;
-  for (const { event, roots: claimKeys } of due) {
-    const committed = await commitFlagged(deps, { ...known, snapshot }, { event, roots: claimKeys, nowMs });
+  for (const { event, claimKeys } of due) {
+    const committed = await commitFlagged(deps, { ...known, snapshot }, { event, claimKeys, nowMs });
     if (committed === null) return snapshot;
     snapshot = committed;
   }
@@ -36,15 +36,15 @@ export async function commitDue(
 }
 
 /**
- * Commits an event that no response caused, with its flag in one step. `claims` are those of the subject; `roots` are the
+ * Commits an event that no response caused, with its flag in one step. `claims` are those of the subject; `claimKeys` are the
  * notified ones, null for all. Returns the current snapshot; null when another process was faster.
  */
 export async function commitFlagged(
   deps: FlaggedContext,
   known: Affected,
-  happened: { event: FlaggedEvent; roots: string[] | null; nowMs: number },
+  happened: { event: FlaggedEvent; claimKeys: string[] | null; nowMs: number },
 ): Promise<Snapshot | null> {
-  const { event, roots: claimKeys, nowMs } = happened;
+  const { event, claimKeys, nowMs } = happened;
   const { flag, transition, raw } = event;
   const flags = [...known.snapshot.flags, flag];
   const { snapshot } = await commitUnasked(deps, known, {
@@ -52,7 +52,7 @@ export async function commitFlagged(
     raw,
     flags,
     flag,
-    roots: claimKeys,
+    claimKeys,
     nowMs,
   });
   if (snapshot === null) return null;
@@ -66,7 +66,7 @@ export type Unasked = {
   raw: FlaggedEvent['raw'];
   flags: string[];
   flag?: string;
-  roots: string[] | null;
+  claimKeys: string[] | null;
   nowMs: number;
   check?: CheckEnding;
   proof?: Proof;
@@ -76,7 +76,7 @@ export type Unasked = {
 export async function commitUnasked(
   deps: FlaggedContext,
   known: Affected,
-  { transition, raw, flags, flag, roots: claimKeys, nowMs, check, proof }: Unasked,
+  { transition, raw, flags, flag, claimKeys, nowMs, check, proof }: Unasked,
 ): Promise<{ outcome: CommitResult['outcome']; snapshot: Snapshot | null }> {
   const { subject, snapshot, claims } = known;
   const { commit, reported, ...present } = snapshot;
@@ -120,7 +120,7 @@ export async function commitUnasked(
     token: event.id,
     claims: claimKeys === null ? claims.filter((claim) => !claim.served) : [],
     snapshot: next,
-    event: { event, updatedAt: snapshot.updatedAt, first: false, roots: claimKeys },
+    event: { event, updatedAt: snapshot.updatedAt, first: false, claimKeys },
     ...(flag === undefined ? {} : { flag }),
     ...(check === undefined ? {} : { check }),
   });

@@ -69,7 +69,7 @@ export async function commitShort(
   const { subject, snapshot, promised } = known;
   const event = snapshot === null ? null : shortEvent(subject, snapshot, promised);
   if (snapshot === null || event === null) return null;
-  return commitFlagged(deps, { ...known, snapshot }, { event, roots: null, nowMs });
+  return commitFlagged(deps, { ...known, snapshot }, { event, claimKeys: null, nowMs });
 }
 
 function noteEstimate({ learning }: CommitContext, { raw }: UpstreamRecord, promised: Promised | null): void {
@@ -95,12 +95,12 @@ async function ingestRecord(
   const record = withStatus(raw, known.snapshot);
   const { subject } = record;
   const fresh = observation.claims.filter((claim) => !isNotified(known, claim, record));
-  const { decision, roots: claimKeys } = await decideFor(deps, record, known, { fresh, ...observation });
+  const { decision, claimKeys } = await decideFor(deps, record, known, { fresh, ...observation });
   if (known.snapshot === null && record.status.toLowerCase() === UNKNOWN) {
     signalDecision(deps.signals, record, decision);
     return { outcome: decision.outcome, snapshot: null, stored: false };
   }
-  const commit = commitOf(deps, record, { known, decision, roots: claimKeys }, { fresh, ...observation });
+  const commit = commitOf(deps, record, { known, decision, claimKeys }, { fresh, ...observation });
   if (commit === null) {
     signalDecision(deps.signals, record, decision);
     learn(deps, record, known, { decision, nowMs: observation.nowMs });
@@ -169,32 +169,32 @@ function decideRecord(
 }
 
 /**
- * Decides the meaning of a record. `roots` are the only subscription keys for which its event is made; null for all. The state
- * of a compact snapshot is reported to the keys that it never reached.
+ * Decides the meaning of a record. `claimKeys` are the only keys for which its event is made; null for all. The state of a
+ * compact snapshot is reported to the keys that it never reached.
  */
 async function decideFor(
   deps: CommitContext,
   record: UpstreamRecord,
   known: SubjectEntry,
   { fresh, ...observation }: RecordContext & { fresh: readonly Claim[] },
-): Promise<{ decision: Decision; roots: string[] | null }> {
+): Promise<{ decision: Decision; claimKeys: string[] | null }> {
   const decision = decideRecord(deps, record, known, fresh, observation);
   const { snapshot, claims } = known;
   if (decision.outcome !== 'first' || snapshot?.compact !== true || !snapshot.reported) {
-    return { decision, roots: null };
+    return { decision, claimKeys: null };
   }
   const { updatedAt } = snapshot;
   const all = [...claims, ...fresh].map(({ key }) => key);
   const subscriptions = await deps.stores.registry.subscriptions(all);
   const claimKeys = unreachedKeys({ known: claims, fresh, updatedAt }, subscriptions);
-  if (claimKeys.length > 0) return { decision, roots: claimKeys };
-  return { decision: { outcome: 'unchanged', accepted: decision.accepted }, roots: null };
+  if (claimKeys.length > 0) return { decision, claimKeys };
+  return { decision: { outcome: 'unchanged', accepted: decision.accepted }, claimKeys: null };
 }
 
 function commitOf(
   { learning, stores }: CommitContext,
   record: UpstreamRecord,
-  { known, decision, roots: claimKeys }: { known: SubjectEntry; decision: Decision; roots: string[] | null },
+  { known, decision, claimKeys }: { known: SubjectEntry; decision: Decision; claimKeys: string[] | null },
   context: RecordContext & { fresh: readonly Claim[] },
 ): Commit | null {
   const { subject } = record;
@@ -271,7 +271,7 @@ function commitOf(
           event,
           updatedAt: accepted.updatedAt,
           first: decision.outcome === 'first',
-          roots: claimKeys,
+          claimKeys,
         },
       };
     }

@@ -206,7 +206,7 @@ async function pageClaims({ stores: { registry }, log }: PollContext, page: Page
       const { earliest, latest, news } = await registry.subscribedAt(claim, response.dateMs);
       if (news !== '') {
         const date = response.dateMs === null ? null : new Date(response.dateMs).toISOString();
-        log.warn({ root: claim.key, date, earliest, latest, news }, 'subscription.start');
+        log.warn({ claimKey: claim.key, date, earliest, latest, news }, 'subscription.start');
       }
       return { claim: { ...claim, historyBefore: latest, served: false }, isDoubtful: earliest !== latest };
     }),

@@ -115,7 +115,7 @@ export class QuoteVerification implements Adapter {
     const event = signatureInvalid(quote, flaw, present);
     if (present.flags.includes(event.flag)) return true;
     const known = { subject, snapshot: present, claims, promised: null };
-    const committed = await commitFlagged(this.#deps, known, { event, roots: null, nowMs });
+    const committed = await commitFlagged(this.#deps, known, { event, claimKeys: null, nowMs });
     if (committed === null) return false;
     const { part, reason, recovered } = flaw;
     this.#deps.log.error({ subject, part, reason, recovered }, 'quote.signature_invalid');

@@ -11,7 +11,7 @@
     subjectPrefix  text  prefix of the keys of snapshots
     atMs           text?  time of the plan, ms; none for Redis time
     since          text  key of the times at which keys were subscribed on the upstream's clock
-    named          ...(root text, subject text, at text, from text)
+    named          ...(claimKey text, subject text, at text, from text)
                          `at` is the start (ms; "" for now), `from` the key that it continues ("" for none)
 
   returns number
@@ -23,20 +23,20 @@ local nowText = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000
 local plan = openPlan(KEYS.plan, ARGV.atMs)
 local new = 0
 for i = 1, #ARGV.named do
-  local root, subject, at, from = ARGV.named[i].root, ARGV.named[i].subject, ARGV.named[i].at, ARGV.named[i].from
+  local key, subject, at, from = ARGV.named[i].claimKey, ARGV.named[i].subject, ARGV.named[i].at, ARGV.named[i].from
   local claimsKey = ARGV.claimsPrefix .. subject
-  local since = redis.call('HGET', KEYS.wanted, root)
+  local since = redis.call('HGET', KEYS.wanted, key)
   if not since or not string.match(since, '^%d+$') then
     since = at ~= '' and at or nowText
-    redis.call('HSET', KEYS.wanted, root, since)
+    redis.call('HSET', KEYS.wanted, key, since)
   end
   local upstream = from ~= '' and redis.call('HGET', ARGV.since, from)
-  if upstream and string.match(upstream, '^(%d+):') == since then redis.call('HSETNX', ARGV.since, root, upstream) end
-  local stored = redis.call('HGET', claimsKey, root)
+  if upstream and string.match(upstream, '^(%d+):') == since then redis.call('HSETNX', ARGV.since, key, upstream) end
+  local stored = redis.call('HGET', claimsKey, key)
   if not stored or string.match(stored, '^(%d+):') ~= since then
     local continued = from ~= '' and redis.call('HGET', claimsKey, from)
     local isContinued = continued and string.match(continued, '^(%d+):') == since
-    redis.call('HSET', claimsKey, root, isContinued and continued or since .. '::0')
+    redis.call('HSET', claimsKey, key, isContinued and continued or since .. '::0')
     redis.call('PERSIST', claimsKey)
     redis.call('PERSIST', ARGV.subjectPrefix .. subject)
     if not isContinued then

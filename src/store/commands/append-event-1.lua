@@ -10,4 +10,4 @@
   returns text
     The entry's id.
 ]]
-return redis.call('XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'event', ARGV.event, 'roots', '[]')
+return redis.call('XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'event', ARGV.event, 'claimKeys', '[]')

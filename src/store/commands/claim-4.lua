@@ -9,7 +9,7 @@
 
   ARGV
     subject  text  subject id
-    claims   json  list of { root, at: ms as text, before: seconds as text or "" }
+    claims   json  list of { key, at: ms as text, before: seconds as text or "" }
     atMs     text?  time of the plan, ms; none for Redis time
 
   returns flag
@@ -20,14 +20,14 @@
 -- @include suspended
 local added, isCurrent = 0, false
 for _, claim in ipairs(cjson.decode(ARGV.claims)) do
-  local stored = redis.call('HGET', KEYS.claims, claim.root)
+  local stored = redis.call('HGET', KEYS.claims, claim.key)
   local isKnown = stored and string.match(stored, '^(%d+):') == claim.at
   if not isKnown and not isCurrent then
     currentClaims(KEYS.claims, KEYS.wanted)
-    isCurrent, stored = true, redis.call('HGET', KEYS.claims, claim.root)
+    isCurrent, stored = true, redis.call('HGET', KEYS.claims, claim.key)
   end
-  if redis.call('HGET', KEYS.wanted, claim.root) == claim.at and (not stored or string.match(stored, '^(%d+):') ~= claim.at) then
-    redis.call('HSET', KEYS.claims, claim.root, claim.at .. ':' .. claim.before .. ':0')
+  if redis.call('HGET', KEYS.wanted, claim.key) == claim.at and (not stored or string.match(stored, '^(%d+):') ~= claim.at) then
+    redis.call('HSET', KEYS.claims, claim.key, claim.at .. ':' .. claim.before .. ':0')
     added = 1
   end
 end

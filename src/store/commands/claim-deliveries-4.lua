@@ -88,11 +88,11 @@ local function mayGo(id, after)
   return not after or isClaimed[after] or not waitsForAnother(prefix .. id, prefix)
 end
 
-local function name(roots)
-  local read, list = pcall(cjson.decode, roots or '')
+local function name(claimKeys)
+  local read, list = pcall(cjson.decode, claimKeys or '')
   if not read or type(list) ~= 'table' then return end
-  for _, root in ipairs(list) do
-    local subscription = type(root) == 'string' and definitionName(root)
+  for _, claimKey in ipairs(list) do
+    local subscription = type(claimKey) == 'string' and definitionName(claimKey)
     if subscription and not named[subscription] then
       named[subscription] = true
       local text = definitionOf(subscription, KEYS.subscriptions, ARGV.tracked)
@@ -120,7 +120,7 @@ while #claimed < allowed.most and steps < 1000 do
     if allowed.cautious then redis.call('HSET', KEYS.receiver, 'probed', turn) end
     local entry = fields.entry and string.match(fields.entry, '^%d+%-%d+$')
     local found = entry and redis.call('XRANGE', KEYS.events, entry, entry) or {}
-    name(fields.roots)
+    name(fields.claimKeys)
     if ARGV.isTogether == '1' then
       isClaimed[id] = true
       release(fields.next)

@@ -20,8 +20,8 @@
     snapshot        json?    list of field, value, ...; none leaves the snapshot as it is
     counted         text     "<kind>|<status>" of the new snapshot, else of the stored one; "" leaves the count
     event           json?
-    meta            json?    of the event: { id, updatedAt: seconds or false, first: bool, roots: list or false }
-    claims          json     list of { root, at: ms as text, before: seconds as text or "" }
+    meta            json?    of the event: { id, updatedAt: seconds or false, first: bool, claimKeys: list or false }
+    claims          json     list of { key, at: ms as text, before: seconds as text or "" }
     virtualSeconds  number?  virtual seconds until its first poll, if it is not tracked yet; none for no tracking
     unconfirmed     text     "" leaves it, "-" clears it, "<since ms>|<key>" sets it
     flag            text     event by time that is marked as emitted; "" for none
@@ -110,77 +110,77 @@ end
 -- Claims that were not served before. A claim with an unknown start may be stored under a key that it continues.
 local fresh, isFresh, isCurrent = {}, {}, false
 for _, claim in ipairs(claims) do
-  local stored = redis.call('HGET', KEYS.claims, claim.root)
+  local stored = redis.call('HGET', KEYS.claims, claim.key)
   local isKnown = stored and string.match(stored, '^(%d+):') == claim.at
   if not isKnown and not isCurrent then
     currentClaims(KEYS.claims, KEYS.wanted)
-    isCurrent, stored = true, redis.call('HGET', KEYS.claims, claim.root)
+    isCurrent, stored = true, redis.call('HGET', KEYS.claims, claim.key)
   end
   if stored ~= claim.at .. ':' .. claim.before .. ':1' then
     fresh[#fresh + 1] = claim
-    isFresh[claim.root] = true
+    isFresh[claim.key] = true
   end
 end
 
 local function freshFor(updatedAt)
-  local roots = {}
+  local claimKeys = {}
   for _, claim in ipairs(fresh) do
-    if not isHistory(claim.before, updatedAt) then roots[#roots + 1] = claim.root end
+    if not isHistory(claim.before, updatedAt) then claimKeys[#claimKeys + 1] = claim.key end
   end
-  return roots
+  return claimKeys
 end
 
-local function encode(roots)
-  return #roots == 0 and '[]' or cjson.encode(roots)
+local function encode(claimKeys)
+  return #claimKeys == 0 and '[]' or cjson.encode(claimKeys)
 end
 
 -- Encodes subscription keys without the subject of the event, which most of them name.
-local function encodeBeside(roots)
+local function encodeBeside(claimKeys)
   local short = {}
-  for index, root in ipairs(roots) do
-    short[index] = string.sub(root, -#subject - 1) == '|' .. subject and string.sub(root, 1, -#subject - 1) or root
+  for index, claimKey in ipairs(claimKeys) do
+    short[index] = string.sub(claimKey, -#subject - 1) == '|' .. subject and string.sub(claimKey, 1, -#subject - 1) or claimKey
   end
   return encode(short)
 end
 
 local entry = ''
 if meta and outcome == 'committed' then
-  local roots = meta.roots or freshFor(meta.updatedAt)
-  if not meta.roots and not meta.first then
+  local claimKeys = meta.claimKeys or freshFor(meta.updatedAt)
+  if not meta.claimKeys and not meta.first then
     local all = currentClaims(KEYS.claims, KEYS.wanted)
     for i = 1, #all, 2 do
       local isServed = string.match(all[i + 1], '^%d+:.*:1$')
-      if isServed and not isFresh[all[i]] then roots[#roots + 1] = all[i] end
+      if isServed and not isFresh[all[i]] then claimKeys[#claimKeys + 1] = all[i] end
     end
   end
   -- This comes before the event is written: a key of another type ends the script.
   trimEntries(KEYS.subjectEntries, KEYS.trimmed)
-  local reported, withheld = partRoots(KEYS.wanted, roots)
+  local reported, withheld = splitClaimKeys(KEYS.wanted, claimKeys)
   local beside = #withheld > 0 and { 'withheld', encodeBeside(withheld) } or {}
-  entry = redis.call('XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'event', 'event', ARGV.event, 'roots', encodeBeside(reported), unpack(beside))
-  for _, root in ipairs(withheld) do await(KEYS.wanted, entry, meta.id, root) end
+  entry = redis.call('XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'event', 'event', ARGV.event, 'claimKeys', encodeBeside(reported), unpack(beside))
+  for _, claimKey in ipairs(withheld) do await(KEYS.wanted, entry, meta.id, claimKey) end
   redis.call('ZADD', KEYS.subjectEntries, 0, memberOf(entry))
   redis.call('PERSIST', KEYS.subjectEntries)
   -- Later claims are not notified of an event that was made for some claims alone.
-  if not meta.roots then
+  if not meta.claimKeys then
     local updatedAt = meta.updatedAt and string.format('%.0f', meta.updatedAt) or ''
     redis.call('HSET', KEYS.subject, 'eventId', meta.id, 'eventEntry', entry, 'eventUpdatedAt', updatedAt)
   end
 elseif #fresh > 0 then
   local latest = redis.call('HMGET', KEYS.subject, 'eventId', 'eventEntry', 'eventUpdatedAt')
   -- The event of a compact snapshot has expired from the log.
-  local roots, withheld = partRoots(KEYS.wanted, latest[1] and latest[2] and freshFor(latest[3]) or {})
-  if #roots > 0 then
-    redis.call('XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'subscribers', 'event', latest[1], 'entry', latest[2], 'roots', encode(roots))
+  local claimKeys, withheld = splitClaimKeys(KEYS.wanted, latest[1] and latest[2] and freshFor(latest[3]) or {})
+  if #claimKeys > 0 then
+    redis.call('XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'subscribers', 'event', latest[1], 'entry', latest[2], 'claimKeys', encode(claimKeys))
   end
-  for _, root in ipairs(withheld) do await(KEYS.wanted, latest[2], latest[1], root) end
+  for _, claimKey in ipairs(withheld) do await(KEYS.wanted, latest[2], latest[1], claimKey) end
 end
 
 if fields and outcome == 'committed' then
   snapshotCommit = redis.call('INCR', KEYS.commit)
   redis.call('HSET', KEYS.subject, 'commit', string.format('%.0f', snapshotCommit), 'call', ARGV.call, unpack(fields))
   redis.call('HDEL', KEYS.subject, 'compact', 'shownAtMs', 'absentAtMs')
-  if meta and not meta.roots then
+  if meta and not meta.claimKeys then
     redis.call('HDEL', KEYS.subject, 'token')
   else
     redis.call('HSET', KEYS.subject, 'token', token)
@@ -188,7 +188,7 @@ if fields and outcome == 'committed' then
 end
 if check and outcome == 'committed' then endCheck(check) end
 if outcome == 'committed' and (fields or entry ~= '') then
-  local at = string.format('%.0f', stampMs(rootOf(KEYS.subject, subject) .. ':clock'))
+  local at = string.format('%.0f', stampMs(prefixOf(KEYS.subject, subject) .. ':clock'))
   if entry ~= '' then redis.call('ZADD', KEYS.changedSubjects, at, subject) else redis.call('ZADD', KEYS.changedSubjects, 'NX', at, subject) end
 end
 
@@ -198,7 +198,7 @@ local reported = redis.call('HEXISTS', KEYS.subject, 'eventId') == 1
 local knownUpdatedAt = redis.call('HGET', KEYS.subject, 'updatedAt')
 for _, claim in ipairs(fresh) do
   local served = reported or isHistory(claim.before, knownUpdatedAt)
-  redis.call('HSET', KEYS.claims, claim.root, claim.at .. ':' .. claim.before .. ':' .. (served and '1' or '0'))
+  redis.call('HSET', KEYS.claims, claim.key, claim.at .. ':' .. claim.before .. ':' .. (served and '1' or '0'))
 end
 
 local plan = { key = KEYS.plan }

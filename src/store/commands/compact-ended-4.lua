@@ -23,7 +23,7 @@
 -- @include entries
 -- Fields of a compact snapshot: status and time recognise the state, the marks its events.
 local COMPACT = { 'sequence', 'status', 'updatedAt', 'pendingSince', 'flags', 'emitted', 'epoch', 'commit' }
-local confirmed, retention, prefix = tonumber(ARGV.confirmedMs), tonumber(ARGV.retentionMs), ARGV.subjectPrefix
+local confirmed, retention, subjectPrefix = tonumber(ARGV.confirmedMs), tonumber(ARGV.retentionMs), ARGV.subjectPrefix
 -- A held subject may be named, or shown, for years: it is checked once a day.
 local heldUntil = confirmed - retention + math.min(retention, 86400000)
 local compacted, removed = 0, 0
@@ -34,24 +34,24 @@ local function moveTo(subject, atMs) redis.call('ZADD', KEYS.ended, text(atMs), 
 
 -- What holds a subject: "named" for itself; "found" by a quote, job or vault that is named; "shown", as far as is known, on the
 -- pages of a wallet: no sweep that began after `shownAt` has read all of them; else nothing.
-local function holderOf(root, subject, shownAt)
+local function holderOf(prefix, subject, shownAt)
   local holder
-  local current = currentClaims(root .. ':claims:' .. subject, KEYS.wanted)
+  local current = currentClaims(prefix .. ':claims:' .. subject, KEYS.wanted)
   for i = 1, #current, 2 do
     local named = string.match(current[i], '^[^|]*|(.*)$') or ''
     if named == subject then return 'named' end
     if string.sub(named, 1, 7) ~= 'wallet:' then
       holder = 'found'
     else
-      local swept = tonumber(redis.call('HGET', root .. ':pages:' .. named, 'readAtMs') or '') or 0
+      local swept = tonumber(redis.call('HGET', prefix .. ':pages:' .. named, 'readAtMs') or '') or 0
       if swept <= shownAt or swept > confirmed then holder = holder or 'shown' end
     end
   end
   return holder
 end
 
-local function compact(root, subject, shownAt)
-  local key = prefix .. subject
+local function compact(prefix, subject, shownAt)
+  local key = subjectPrefix .. subject
   local compacted = { 'compact', '1', 'shownAtMs', text(shownAt) }
   local fields = redis.call('HMGET', key, 'eventId', unpack(COMPACT))
   -- This marks that there was an event for all: it has expired from the log.
@@ -69,12 +69,12 @@ local function compact(root, subject, shownAt)
   redis.call('DEL', key)
   redis.call('HSET', key, unpack(compacted))
   redis.call('ZREM', KEYS.changedSubjects, subject)
-  trimEntries(root .. ':entries:' .. subject, root .. ':events:trimmed')
+  trimEntries(prefix .. ':entries:' .. subject, prefix .. ':events:trimmed')
 end
 
-local function remove(root, subject)
+local function remove(prefix, subject)
   for _, of in ipairs({ ':subject:', ':claims:', ':transfers-of:', ':entries:', ':pages:', ':open:' }) do
-    redis.call('DEL', root .. of .. subject)
+    redis.call('DEL', prefix .. of .. subject)
   end
   redis.call('ZREM', KEYS.ended, subject)
   redis.call('ZREM', KEYS.changedSubjects, subject)
@@ -84,25 +84,25 @@ end
 local function settle(subject)
   local since = tonumber(redis.call('ZSCORE', KEYS.ended, subject) or '')
   if not since or since > confirmed - retention then return end
-  local key = prefix .. subject
-  local root = rootOf(key, subject)
+  local key = subjectPrefix .. subject
+  local prefix = prefixOf(key, subject)
   local stored = redis.call('HMGET', key, 'compact', 'shownAtMs', 'absentAtMs')
   local isCompact = stored[1] ~= false
   local shownAt = isCompact and tonumber(stored[2] or '') or since
-  local holder = holderOf(root, subject, shownAt)
+  local holder = holderOf(prefix, subject, shownAt)
   if holder == 'named' or redis.call('HEXISTS', KEYS.plan .. ':items', subject) == 1 then
     redis.call('ZREM', KEYS.ended, subject)
     return
   end
-  if redis.call('EXISTS', key) == 0 then return remove(root, subject) end
+  if redis.call('EXISTS', key) == 0 then return remove(prefix, subject) end
   if not isCompact then
-    compact(root, subject, shownAt)
+    compact(prefix, subject, shownAt)
     compacted = compacted + 1
   elseif stored[3] and not holder then
-    return remove(root, subject)
+    return remove(prefix, subject)
   end
   if holder then return moveTo(subject, heldUntil) end
-  local now = stampMs(root .. ':clock')
+  local now = stampMs(prefix .. ':clock')
   redis.call('HSET', key, 'absentAtMs', text(now))
   moveTo(subject, now)
 end

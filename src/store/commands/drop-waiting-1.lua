@@ -24,12 +24,12 @@ local time = redis.call('TIME')
 local now = string.format('%016.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 local found = { '' }
 for _, member in ipairs(members) do
-  local ms, root = string.match(member, '^%d+ (%d+)%-%d+ %S+ (.+)$')
+  local ms, claimKey = string.match(member, '^%d+ (%d+)%-%d+ %S+ (.+)$')
   local isMeant
   if ARGV.suspension == '' then
     isMeant = tonumber(ms) < tonumber(ARGV.beforeMs)
   else
-    isMeant = redis.call('HGET', wanted .. ':suspended', root) == ARGV.suspension
+    isMeant = redis.call('HGET', wanted .. ':suspended', claimKey) == ARGV.suspension
   end
   if isMeant then
     found[#found + 1] = member

@@ -14,10 +14,10 @@
 ]]
 local ended = 0
 for i = 1, #ARGV.keys do
-  local root = ARGV.keys[i]
-  if redis.call('HGET', KEYS.wanted .. ':suspended', root) == ARGV.suspension then
-    redis.call('HDEL', KEYS.since, root)
-    ended = ended + redis.call('HDEL', KEYS.wanted, root)
+  local claimKey = ARGV.keys[i]
+  if redis.call('HGET', KEYS.wanted .. ':suspended', claimKey) == ARGV.suspension then
+    redis.call('HDEL', KEYS.since, claimKey)
+    ended = ended + redis.call('HDEL', KEYS.wanted, claimKey)
   end
 end
 return ended

@@ -19,9 +19,9 @@
     replay           text?  none for deliveries of no replay
     process          text   the relay's process, which needs no wake
     replaysOfPrefix  text   prefix of the keys that hold the replays of an event
-    deliveries       ...(id text, entry text, roots json, subject text?, isSuspended flag)
-                            `entry` is that of the event, `roots` those of the claims that lead to the receiver; `subject` is
-                            set where its deliveries follow each other; `isSuspended`: the event waited for a suspension
+    deliveries       ...(id text, entry text, claimKeys json, subject text?, isSuspended flag)
+                            `entry` is that of the event, `claimKeys` those of the claims that lead to the receiver; `subject`
+                            is set where its deliveries follow each other; `isSuspended`: the event waited for a suspension
 
   returns list of "opened" | "open" | "opened-waiting" | "waiting" | "done" | "held"
     Per delivery "opened" when the fact is new, "open" when it existed; "opened-waiting" and "waiting" when it waits for the
@@ -47,9 +47,9 @@ local function isBehind(entry, other)
   return tonumber(place) > tonumber(otherPlace)
 end
 
-local function open(id, entry, roots, subject, suspended)
+local function open(id, entry, claimKeys, subject, suspended)
   local key = prefix .. id
-  redis.call('HSET', key, 'outcome', 'pending', 'entry', entry, 'roots', roots, 'turn', whole(turn))
+  redis.call('HSET', key, 'outcome', 'pending', 'entry', entry, 'claimKeys', claimKeys, 'turn', whole(turn))
   if suspended ~= '' then redis.call('HSET', key, 'suspended', suspended) end
   if subject ~= '' then
     -- The chain is stored also where the delivery before is dead: it can be opened again.
@@ -80,14 +80,14 @@ end
 local function join(id, entry, more)
   local key = prefix .. id
   if not redis.call('HGET', key, 'tries') and redis.call('HEXISTS', queue.sending, id) == 0 then
-    local read, roots = pcall(cjson.decode, redis.call('HGET', key, 'roots') or '')
-    if not read or type(roots) ~= 'table' then roots = {} end
+    local read, claimKeys = pcall(cjson.decode, redis.call('HGET', key, 'claimKeys') or '')
+    if not read or type(claimKeys) ~= 'table' then claimKeys = {} end
     local known = {}
-    for _, root in ipairs(roots) do known[root] = true end
-    for _, root in ipairs(cjson.decode(more)) do
-      if not known[root] then roots[#roots + 1] = root end
+    for _, claimKey in ipairs(claimKeys) do known[claimKey] = true end
+    for _, claimKey in ipairs(cjson.decode(more)) do
+      if not known[claimKey] then claimKeys[#claimKeys + 1] = claimKey end
     end
-    redis.call('HSET', key, 'entry', entry, 'roots', #roots == 0 and '[]' or cjson.encode(roots))
+    redis.call('HSET', key, 'entry', entry, 'claimKeys', #claimKeys == 0 and '[]' or cjson.encode(claimKeys))
   end
   redis.call('ZADD', KEYS.pending, 'NX', whole(now), id)
   if waitsForAnother(key, prefix) then return 'waiting' end
@@ -98,16 +98,16 @@ end
 
 local results, isNew = {}, false
 for index = 1, #ARGV.deliveries do
-  local id, entry, roots = ARGV.deliveries[index].id, ARGV.deliveries[index].entry, ARGV.deliveries[index].roots
+  local id, entry, claimKeys = ARGV.deliveries[index].id, ARGV.deliveries[index].entry, ARGV.deliveries[index].claimKeys
   local subject, suspended = ARGV.deliveries[index].subject, ARGV.deliveries[index].isSuspended
   local outcome = redis.call('HGET', prefix .. id, 'outcome')
   if outcome == 'delivered' or outcome == 'dead' then
     results[#results + 1] = 'done'
   elseif outcome then
-    results[#results + 1] = join(id, entry, roots)
+    results[#results + 1] = join(id, entry, claimKeys)
     isNew = true
   else
-    results[#results + 1] = open(id, entry, roots, subject, suspended)
+    results[#results + 1] = open(id, entry, claimKeys, subject, suspended)
     isNew = true
   end
 end

@@ -28,7 +28,7 @@ for i = 1, #ARGV.subjects do
     noteEnded(ARGV.subjectPrefix .. subject, subject)
     -- The current claims show which ones were notified of its state, which may have expired from the log.
     if redis.call('HEXISTS', ARGV.subjectPrefix .. subject, 'compact') == 1 then
-      currentClaims(ARGV.claimsPrefix .. subject, rootOf(ARGV.subjectPrefix .. subject, subject) .. ':wanted')
+      currentClaims(ARGV.claimsPrefix .. subject, prefixOf(ARGV.subjectPrefix .. subject, subject) .. ':wanted')
     end
   end
   replies[#replies + 1] = {

@@ -23,50 +23,50 @@ local from = ARGV.from == '' and '-' or '(' .. ARGV.from
 local members = redis.call('ZRANGEBYLEX', wanted .. ':withheld', from, '+', 'LIMIT', 0, ARGV.count)
 
 -- True when a key is a part of another one that began anew: for some of its receivers, with the start from before.
-local function isPartOf(other, root, at)
-  local subscription, subject = string.match(root, '^([^|>]*)(|.*)$')
+local function isPartOf(other, claimKey, at)
+  local subscription, subject = string.match(claimKey, '^([^|>]*)(|.*)$')
   return subscription and string.sub(other, 1, #subscription + 1) == subscription .. '>'
-    and string.sub(other, -#subject) == subject and tonumber(at) < tonumber(redis.call('HGET', wanted, root))
+    and string.sub(other, -#subject) == subject and tonumber(at) < tonumber(redis.call('HGET', wanted, claimKey))
 end
 
 -- Returns the keys that get the event of one: itself with its parts, or those that continue it. One that began anew after
 -- the event, beside parts with the start from before, has new receivers: the event waited for none of them.
-local function heirs(root, eventMs)
-  local begunMs = tonumber(redis.call('HGET', wanted, root) or '')
+local function heirs(claimKey, eventMs)
+  local begunMs = tonumber(redis.call('HGET', wanted, claimKey) or '')
   local others = {}
-  for other in string.gmatch(redis.call('HGET', wanted .. ':continued', root) or '', '\n([^\n]+)') do
+  for other in string.gmatch(redis.call('HGET', wanted .. ':continued', claimKey) or '', '\n([^\n]+)') do
     local at = redis.call('HGET', wanted, other)
-    if at and (not begunMs or isPartOf(other, root, at)) then others[#others + 1] = other end
+    if at and (not begunMs or isPartOf(other, claimKey, at)) then others[#others + 1] = other end
   end
   local nowMs = tonumber(redis.call('TIME')[1]) * 1000 + 1000
-  if begunMs and (#others == 0 or begunMs <= eventMs or begunMs > nowMs) then table.insert(others, 1, root) end
+  if begunMs and (#others == 0 or begunMs <= eventMs or begunMs > nowMs) then table.insert(others, 1, claimKey) end
   return others
 end
 
-local released, entry, event, roots = 0, nil, nil, {}
+local released, entry, event, claimKeys = 0, nil, nil, {}
 local function flush()
-  if #roots > 0 then
+  if #claimKeys > 0 then
     redis.call(
       'XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'subscribers', 'event', event, 'entry', entry,
-      'roots', cjson.encode(roots), 'suspended', '1'
+      'claimKeys', cjson.encode(claimKeys), 'suspended', '1'
     )
     released = released + 1
   end
-  roots = {}
+  claimKeys = {}
 end
 
 for _, member in ipairs(members) do
-  local number, place, ms, id, root = string.match(member, '^(%d+) ((%d+)%-%d+) (%S+) (.+)$')
-  if redis.call('HGET', wanted .. ':suspended', root) == suspension then
+  local number, place, ms, id, claimKey = string.match(member, '^(%d+) ((%d+)%-%d+) (%S+) (.+)$')
+  if redis.call('HGET', wanted .. ':suspended', claimKey) == suspension then
     -- The keys of one event follow each other.
     if place ~= entry then flush() end
     entry, event = place, id
-    for _, heir in ipairs(heirs(root, tonumber(ms))) do
+    for _, heir in ipairs(heirs(claimKey, tonumber(ms))) do
       local other = suspensionOf(wanted, heir)
       if other and other ~= suspension then
         redis.call('ZADD', wanted .. ':withheld', 0, number .. ' ' .. place .. ' ' .. id .. ' ' .. heir)
       else
-        roots[#roots + 1] = heir
+        claimKeys[#claimKeys + 1] = heir
       end
     end
     redis.call('ZREM', wanted .. ':withheld', member)

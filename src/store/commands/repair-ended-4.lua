@@ -25,7 +25,7 @@ for index = 1, #ARGV.subjects do
   if redis.call('EXISTS', key) == 0 then
     redis.call('ZREM', KEYS.changedSubjects, subject)
   elseif not redis.call('ZSCORE', KEYS.ended, subject) and redis.call('HEXISTS', KEYS.plan .. ':items', subject) == 0 then
-    if not isNamedBy(currentClaims(rootOf(key, subject) .. ':claims:' .. subject, KEYS.wanted), subject) then
+    if not isNamedBy(currentClaims(prefixOf(key, subject) .. ':claims:' .. subject, KEYS.wanted), subject) then
       noteEnded(key, subject)
       found = found + 1
     end

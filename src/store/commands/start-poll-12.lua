@@ -107,13 +107,13 @@ end
 local claims = currentClaims(KEYS.claims, KEYS.wanted)
 local isWanted = {}
 for i = 1, #claims, 2 do
-  local root = claims[i]
-  isWanted[root] = true
-  local name = definitionName(root)
+  local claimKey = claims[i]
+  isWanted[claimKey] = true
+  local name = definitionName(claimKey)
   if name and not names[name] then names[#names + 1], names[name] = name, true end
-  local upstream = isWallet and redis.call('HGET', ARGV.since, root)
+  local upstream = isWallet and redis.call('HGET', ARGV.since, claimKey)
   if upstream then
-    sinces[#sinces + 1] = root
+    sinces[#sinces + 1] = claimKey
     sinces[#sinces + 1] = upstream
   end
 end

@@ -23,8 +23,8 @@
 -- @include plan
 -- @include confirmed-time
 -- @include ended
-local subject, root = ARGV.subject, '~|' .. ARGV.subject
-local now = string.format('%.0f', stampMs(rootOf(KEYS.subject, subject) .. ':clock'))
+local subject, claimKey = ARGV.subject, '~|' .. ARGV.subject
+local now = string.format('%.0f', stampMs(prefixOf(KEYS.subject, subject) .. ':clock'))
 local plan = openPlan(KEYS.plan, ARGV.atMs)
 
 local createdAt = string.match(redis.call('HGET', KEYS.tracked, subject) or '', '^{"createdAtMs":(%d+),"removedAtMs":null,')
@@ -36,14 +36,14 @@ redis.call(
 )
 redis.call('ZREM', KEYS.trackingEnded, subject)
 
-local since = redis.call('HGET', KEYS.wanted, root)
+local since = redis.call('HGET', KEYS.wanted, claimKey)
 if not since or not string.match(since, '^%d+$') then
   since = now
-  redis.call('HSET', KEYS.wanted, root, since)
+  redis.call('HSET', KEYS.wanted, claimKey, since)
 end
-local claim = redis.call('HGET', KEYS.claims, root)
+local claim = redis.call('HGET', KEYS.claims, claimKey)
 if not claim or string.match(claim, '^(%d+):') ~= since then
-  redis.call('HSET', KEYS.claims, root, since .. '::0')
+  redis.call('HSET', KEYS.claims, claimKey, since .. '::0')
   redis.call('PERSIST', KEYS.claims)
   redis.call('PERSIST', KEYS.subject)
   recall(plan, subject)

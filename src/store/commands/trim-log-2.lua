@@ -16,20 +16,20 @@
     count  number  number of trimmed entries
     more   flag    true when there may be more
 ]]
-local before, most, root = ARGV.beforeMs, tonumber(ARGV.most), ARGV.prefix
+local before, most, prefix = ARGV.beforeMs, tonumber(ARGV.most), ARGV.prefix
 
 -- True for an open delivery of an event that leaves the log. Dead letters have a retention of their own.
 local function isOpen(receiver, id)
-  local outcome = redis.call('HGET', root .. ':delivery:' .. receiver .. ':' .. id, 'outcome')
-  return outcome == 'pending' and redis.call('ZSCORE', root .. ':pending:' .. receiver, id)
+  local outcome = redis.call('HGET', prefix .. ':delivery:' .. receiver .. ':' .. id, 'outcome')
+  return outcome == 'pending' and redis.call('ZSCORE', prefix .. ':pending:' .. receiver, id)
 end
 
 local function removeDelivery(receiver, id, subject, replay)
-  local key = root .. ':delivery:' .. receiver .. ':' .. id
-  if redis.call('HGET', key, 'outcome') ~= 'dead' or not redis.call('ZSCORE', root .. ':dead:' .. receiver, id) then
+  local key = prefix .. ':delivery:' .. receiver .. ':' .. id
+  if redis.call('HGET', key, 'outcome') ~= 'dead' or not redis.call('ZSCORE', prefix .. ':dead:' .. receiver, id) then
     redis.call('DEL', key)
   end
-  local last = root .. ':last:' .. receiver .. ':' .. replay .. ':' .. subject
+  local last = prefix .. ':last:' .. receiver .. ':' .. replay .. ':' .. subject
   if redis.call('GET', last) == id then redis.call('DEL', last) end
 end
 
@@ -37,7 +37,7 @@ end
 local function deliveriesOf(event)
   local all = {}
   for index = 1, #ARGV.receivers do all[#all + 1] = { ARGV.receivers[index], event, '' } end
-  for _, member in ipairs(redis.call('ZRANGE', root .. ':replays-of:' .. event, 0, -1)) do
+  for _, member in ipairs(redis.call('ZRANGE', prefix .. ':replays-of:' .. event, 0, -1)) do
     local receiver, replay = string.match(member, '^(%S+) (%S+)$')
     if receiver then all[#all + 1] = { receiver, event .. '~' .. replay, replay } end
   end
@@ -60,7 +60,7 @@ for _, row in ipairs(rows) do
     for _, one in ipairs(deliveries) do isHeld = isHeld or isOpen(one[1], one[2]) end
     if isHeld then break end
     for _, one in ipairs(deliveries) do removeDelivery(one[1], one[2], subject, one[3]) end
-    redis.call('DEL', root .. ':replays-of:' .. id)
+    redis.call('DEL', prefix .. ':replays-of:' .. id)
   end
   last, count = row[1], count + 1
 end

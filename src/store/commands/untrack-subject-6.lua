@@ -20,22 +20,22 @@
 ]]
 -- @include confirmed-time
 -- @include ended
-local subject, root = ARGV.subject, '~|' .. ARGV.subject
+local subject, claimKey = ARGV.subject, '~|' .. ARGV.subject
 local definition = redis.call('HGET', KEYS.tracked, subject) or ''
 local createdAt = string.match(definition, '^{"createdAtMs":(%d+),"removedAtMs":null,')
 if not createdAt then return 0 end
 local isPlanned = redis.call('HEXISTS', KEYS.plan .. ':items', subject) == 1
 if ARGV.idleSinceMs ~= '' then
   local observedAt = tonumber(redis.call('HGET', KEYS.subject, 'observedAtMs') or '') or 0
-  local changedAt = tonumber(redis.call('ZSCORE', rootOf(KEYS.subject, subject) .. ':changed', subject) or '') or 0
+  local changedAt = tonumber(redis.call('ZSCORE', prefixOf(KEYS.subject, subject) .. ':changed', subject) or '') or 0
   if isPlanned or math.max(observedAt, changedAt, tonumber(createdAt)) >= tonumber(ARGV.idleSinceMs) then return 0 end
 end
 
-local now = string.format('%.0f', stampMs(rootOf(KEYS.subject, subject) .. ':clock'))
+local now = string.format('%.0f', stampMs(prefixOf(KEYS.subject, subject) .. ':clock'))
 local rest = string.sub(definition, string.find(definition, ',"removedAtMs":null,', 1, true) + #',"removedAtMs":null,')
 redis.call('HSET', KEYS.tracked, subject, '{"createdAtMs":' .. createdAt .. ',"removedAtMs":' .. now .. ',' .. rest)
 redis.call('ZADD', KEYS.trackingEnded, now, subject)
-redis.call('HDEL', KEYS.wanted, root)
-redis.call('HDEL', KEYS.since, root)
+redis.call('HDEL', KEYS.wanted, claimKey)
+redis.call('HDEL', KEYS.since, claimKey)
 if not isPlanned then noteEnded(KEYS.subject, subject) end
 return 1

@@ -4,16 +4,16 @@ local function currentClaims(claimsKey, wantedKey)
   local current = {}
   local all = redis.call('HGETALL', claimsKey)
   for i = 1, #all, 2 do
-    local root, value = all[i], all[i + 1]
+    local key, value = all[i], all[i + 1]
     local at = string.match(value, '^(%d+):')
-    if at and redis.call('HGET', wantedKey, root) == at then
-      current[#current + 1] = root
+    if at and redis.call('HGET', wantedKey, key) == at then
+      current[#current + 1] = key
       current[#current + 1] = value
     else
-      local others = at and redis.call('HGET', wantedKey .. ':continued', root)
+      local others = at and redis.call('HGET', wantedKey .. ':continued', key)
       if others then
         -- A key that another claim has moved to meanwhile no longer has this claim.
-        if redis.call('HGET', claimsKey, root) == value then redis.call('HDEL', claimsKey, root) end
+        if redis.call('HGET', claimsKey, key) == value then redis.call('HDEL', claimsKey, key) end
         for other in string.gmatch(others, '\n([^\n]+)') do
           -- A claim from before the removal and return of that key does not count.
           local known = redis.call('HGET', claimsKey, other)

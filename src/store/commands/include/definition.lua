@@ -1,8 +1,8 @@
 -- The name of the definition of a claim's subscription key: that of its subscription, or for a subject tracked by itself
 -- ("~|<subject>") the whole key.
-local function definitionName(root)
-  if string.sub(root, 1, 2) == '~|' then return root end
-  return string.match(root, '^([^|>]*)[^|]*|')
+local function definitionName(claimKey)
+  if string.sub(claimKey, 1, 2) == '~|' then return claimKey end
+  return string.match(claimKey, '^([^|>]*)[^|]*|')
 end
 
 local function definitionOf(name, subscriptionsKey, trackedKey)

@@ -1,19 +1,19 @@
 -- Subjects that are no longer tracked (see store/ended-subjects.ts for their states). Needs include/confirmed-time.lua before it.
---   <root>:ended  zset  subject -> time from which it is in its state, ms
+--   <prefix>:ended  zset  subject -> time from which it is in its state, ms
 
 -- Returns the prefix of all keys, from the key of a snapshot.
-local function rootOf(subjectKey, subject) return string.sub(subjectKey, 1, #subjectKey - #subject - #':subject:') end
+local function prefixOf(subjectKey, subject) return string.sub(subjectKey, 1, #subjectKey - #subject - #':subject:') end
 
 -- Records that a subject was shown, or that its tracking has ended, now.
 local function noteEnded(subjectKey, subject)
-  local root = rootOf(subjectKey, subject)
-  local now = string.format('%.0f', stampMs(root .. ':clock'))
-  redis.call('ZADD', root .. ':ended', 'GT', now, subject)
+  local prefix = prefixOf(subjectKey, subject)
+  local now = string.format('%.0f', stampMs(prefix .. ':clock'))
+  redis.call('ZADD', prefix .. ':ended', 'GT', now, subject)
   if redis.call('HEXISTS', subjectKey, 'compact') == 1 then
     redis.call('HSET', subjectKey, 'shownAtMs', now)
     redis.call('HDEL', subjectKey, 'absentAtMs')
   end
   -- Versions before this one set an expiry.
   redis.call('PERSIST', subjectKey)
-  redis.call('PERSIST', root .. ':claims:' .. subject)
+  redis.call('PERSIST', prefix .. ':claims:' .. subject)
 end

@@ -13,5 +13,5 @@ local function appendOperatorEvent(events, template, filled)
   event = string.gsub(event, '%%EPOCH%%', epoch)
   event = string.gsub(event, '%%ID%%', filled.id or 'evt_' .. redis.sha1hex(table.concat(named, '|')))
   event = string.gsub(event, '%%FROM%%', filled.from)
-  return redis.call('XADD', events, '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'event', event, 'roots', '[]')
+  return redis.call('XADD', events, '*', 'v', SCHEMA_VERSION, 'kind', 'operator', 'event', event, 'claimKeys', '[]')
 end

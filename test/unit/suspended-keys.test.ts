@@ -7,7 +7,7 @@ import {
   type StoredKey,
   type SubscribedSubject,
   type SuspendedState,
-} from '../../src/domain/subjects/suspended-roots.ts';
+} from '../../src/domain/subjects/suspended-keys.ts';
 
 const W = asSubjectId('wallet:0x52908400098527886e0f7030069857d2e4169ee7');
 const OUT: SuspendedState = { state: 'out', isMade: true };
@@ -172,12 +172,12 @@ test.each<Case>([
   const present = new Set(away ? named.flatMap(({ receivers }) => receivers) : ['q', 'r', 's']);
   const reload = { stored, named, continued, stays, suspended: states, present };
   const planned = planSuspensions(reload, { isGraced });
-  const roots = (names: string[] = []) => names.map((name) => `${name}|${W}`);
+  const claimKeys = (names: string[] = []) => names.map((name) => `${name}|${W}`);
   expect({ ...planned, narrowed: planned.narrowed.map((one) => one.key) }).toEqual({
-    narrowed: roots(plan.narrowed),
-    out: roots(plan.out),
-    back: roots(plan.back),
-    ended: roots(plan.ended),
+    narrowed: claimKeys(plan.narrowed),
+    out: claimKeys(plan.out),
+    back: claimKeys(plan.back),
+    ended: claimKeys(plan.ended),
   });
 });
 
