@@ -14,7 +14,7 @@ import type { ForeignEntry } from './store/stored.ts';
 import type { SuspendedDropReason } from './store/waiting-events.ts';
 
 /**
- * How a poll ended: with records, with a failure of the upstream, without a request as no subject remains, or aborted.
+ * End of a poll: with records, with a failure of the upstream, without a request as no subject remains, or aborted.
  * `verified`: a quote was verified; that gives no information about the endpoint group that serves it.
  */
 export type PollOutcome = 'answered' | 'verified' | 'failed' | 'ended' | 'aborted';
