@@ -60,7 +60,8 @@ async function namedUpstream(options: ConnectionOptions, env: NodeJS.ProcessEnv)
     return (await loadConfig(resolve(config ?? CONFIG_DEFAULT), env)).upstream;
   }
   if (config !== undefined) throw new Error('found --config and --base-url, expected one of them');
-  const section = { baseUrl, apiKey: apiKey ?? env.UPSTREAM_API_KEY ?? '' };
+  const key = apiKey ?? env.UPSTREAM_API_KEY;
+  const section = { baseUrl, ...(key === undefined ? {} : { apiKey: key }) };
   const parsed = upstreamSchema.safeParse(section);
   const faults = parsed.success
     ? checkUpstream(section)

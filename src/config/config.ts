@@ -21,7 +21,8 @@ export type UpstreamConfig = {
   baseUrl: string;
   /** The open quoting service, without a trailing slash; needed by route subjects only. */
   quotesUrl: string | null;
-  apiKey: Secret;
+  /** Null where the upstream is requested without one. */
+  apiKey: Secret | null;
   /** Budget of the keyed v1 API over all processes. */
   requestsPerSecond: number;
   /** Budget of the deposit-vault endpoints over all processes. */

@@ -122,7 +122,9 @@ async function keyReadiness(
   const known = monitor.isReachable() ? await withTimeout(health.state('status'), KEY_TIMEOUT_MS) : null;
   if (known === null) return { name, ok: true, detail: 'not known without Redis' };
   const ok = known.state !== 'unauthorized';
-  const detail = ok ? 'not refused' : 'the upstream refuses the API key; check upstream.apiKey';
+  const detail = ok
+    ? 'not refused'
+    : 'the upstream refuses the API key, or a request without one; check upstream.apiKey';
   return { name, ok, detail };
 }
 

@@ -97,13 +97,14 @@ describe('a connection', () => {
   test('takes the key from the environment, and the defaults of a config', async () => {
     const upstream = await upstreamOf({ baseUrl: `${NOBODY}/` }, { UPSTREAM_API_KEY: KEY });
     expect(upstream).toMatchObject({ baseUrl: NOBODY, quotesUrl: null, timeoutMs: 10_000 });
-    expect(upstream.apiKey.reveal()).toBe(KEY);
+    expect(upstream.apiKey?.reveal()).toBe(KEY);
     const named = await upstreamOf({ baseUrl: NOBODY, apiKey: 'other' }, { UPSTREAM_API_KEY: KEY });
-    expect(named.apiKey.reveal()).toBe('other');
+    expect(named.apiKey?.reveal()).toBe('other');
+    expect((await upstreamOf({ baseUrl: NOBODY }, {})).apiKey).toBe(null);
   });
 
   test.each([
-    [{ baseUrl: NOBODY }, {}, '--api-key (or UPSTREAM_API_KEY): expected an API key'],
+    [{ baseUrl: NOBODY, apiKey: '' }, {}, '--api-key (or UPSTREAM_API_KEY): expected an API key'],
     [{ baseUrl: NOBODY, apiKey: `${KEY}\n` }, {}, '--api-key (or UPSTREAM_API_KEY): expected an API key'],
     [{ baseUrl: 'http://192.0.2.1', apiKey: KEY }, {}, '--base-url: expected an https:// URL'],
     [{ baseUrl: 'nonsense', apiKey: KEY }, {}, '--base-url: expected a URL like https://api.example.com'],

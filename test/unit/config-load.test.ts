@@ -31,7 +31,7 @@ test('a file with only the required keys gets the documented defaults', async ()
   expect(fingerprint.reveal()).toMatch(/^[0-9a-f]{64}$/);
   const { apiKey, ...upstreamRest } = upstream;
   expect(digest).toMatch(/^[0-9a-f]{64}$/);
-  expect(apiKey.reveal()).toBe('key-1');
+  expect(apiKey?.reveal()).toBe('key-1');
   expect(upstreamRest).toEqual({
     baseUrl: 'https://api.example.com',
     quotesUrl: null,

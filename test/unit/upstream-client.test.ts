@@ -5,7 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { Secret } from '../../src/secret.ts';
 import type { Outcome } from '../../src/upstream/client/ask.ts';
 import { UpstreamClient, type UpstreamClientOptions } from '../../src/upstream/client/client.ts';
-import { UpstreamFailure } from '../../src/upstream/client/failure.ts';
+import { refusalSentence, UpstreamFailure } from '../../src/upstream/client/failure.ts';
 
 const KEY = 'sk-live-0123456789abcdef';
 const PAGE = JSON.stringify({
@@ -157,6 +157,19 @@ describe('a request', () => {
       ['/api/v1/Deposit%2Dgateway/jobs/1', undefined],
       ['/api/v1/chains', KEY],
     ]);
+  });
+
+  test('a client without a key sends none, and names the setting where that is refused', async () => {
+    const seen: unknown[] = [];
+    const base = await serve((request, response) => {
+      seen.push([request.url, request.headers['x-api-key']]);
+      answering({ status: 401, body: '{"code":"invalid-api-key"}' })(request, response);
+    });
+    const client = connect(base, { apiKey: null });
+    const failure = await client.chains().catch((error: unknown) => error);
+    if (!(failure instanceof UpstreamFailure)) throw new Error('expected a refusal');
+    expect(seen).toEqual([['/v1/chains', undefined]]);
+    expect(refusalSentence(failure)).toMatch(/without a key .*set upstream\.apiKey$/);
   });
 
   test('the key goes to no path under the prefix of the deposit gateway, and to `deposit-gateway` where that is another', async () => {

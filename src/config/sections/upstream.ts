@@ -79,7 +79,13 @@ export const upstreamSchema = mapping({
   }),
   apiKey: textField({ pattern: /^[\x21-\x7e]+$/, expected: 'an API key of visible ASCII characters' })
     .transform((key) => new Secret(key))
-    .meta({ description: 'The key that is sent as `x-api-key`.', label: 'text', writeOnly: true }),
+    .optional()
+    .meta({
+      description:
+        'The key that is sent as `x-api-key`. Without it, none is sent: what the service refuses then is reported once, and the rest goes on.',
+      label: 'text',
+      writeOnly: true,
+    }),
   requestsPerSecond: rateField({ max: MAX_REQUESTS_PER_SECOND }).prefault(5).meta({
     description: 'The budget of the keyed v1 API: how often it may be requested, over all processes.',
   }),
@@ -147,7 +153,7 @@ export function buildUpstream(section: z.output<typeof upstreamSchema>): Upstrea
   return {
     baseUrl: section.baseUrl,
     quotesUrl: section.quotesUrl ?? null,
-    apiKey: section.apiKey,
+    apiKey: section.apiKey ?? null,
     requestsPerSecond: section.requestsPerSecond,
     gatewayRequestsPerSecond: section.gatewayRequestsPerSecond,
     quotesRequestsPerSecond: section.quotesRequestsPerSecond,

@@ -117,6 +117,7 @@ export class Dispatcher {
     this.#deps = deps;
     this.#options = options;
     this.#limit = new LoadLimit(options.capacity);
+    const { endpointGroup } = options;
     this.#claiming = new Duty({
       everyMs: QUIET_MS,
       run: async () => ({ waitMs: await this.#claim() }),
@@ -127,13 +128,17 @@ export class Dispatcher {
       isSteady: true,
       mostMs: MOST_MS,
       run: () => this.#renew(),
-      onError: (error) => this.#warn(error, 'lease.error'),
+      onError: (error) => {
+        if (this.isRunning()) deps.log.warn({ endpointGroup, error }, 'lease.error');
+      },
     });
     this.#repairing = new Duty({
       everyMs: REPAIR_EVERY_MS,
       mostMs: MOST_MS,
       run: () => this.#repair(),
-      onError: (error) => this.#warn(error, 'repair.error'),
+      onError: (error) => {
+        if (this.isRunning()) deps.log.warn({ endpointGroup, error }, 'repair.error');
+      },
     });
   }
 
@@ -259,11 +264,6 @@ export class Dispatcher {
       this.#deps.signals.emit('repair.done', { what: 'poll-missing', subject });
       this.#deps.log.warn({ what: 'poll-missing', subject }, 'repair.done');
     }
-  }
-
-  #warn(error: unknown, line: 'lease.error' | 'repair.error'): void {
-    if (this.#claiming.isClosed) return;
-    this.#deps.log.warn({ endpointGroup: this.#options.endpointGroup, error }, line);
   }
 
   /** Claims nothing more. Held leases are renewed until `close`. */

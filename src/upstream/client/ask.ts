@@ -39,6 +39,8 @@ export type Outcome = {
 /** One request: its endpoint, the expected answer as text, and the reader of the body. */
 export type Question<T> = {
   endpoint: Endpoint;
+  /** True for the endpoints that take the API key, whether or not there is one. */
+  takesKey: boolean;
   request: Omit<HttpRequest, 'maxBodyBytes'>;
   expected: string;
   read: (body: JsonValue) => Parsed<T>;
@@ -170,7 +172,8 @@ function refused<T>(question: Question<T>, got: { answer: HttpAnswer; excerpt: E
     problemCode,
     support,
     retryAfterMs: answer.retryAfterMs,
-    keyed: question.request.headers[KEY_HEADER] !== undefined,
+    takesKey: question.takesKey,
+    hasKey: question.request.headers[KEY_HEADER] !== undefined,
     isPage: /^\s*</.test(answer.text),
     fields,
     solvers,

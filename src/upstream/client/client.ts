@@ -48,8 +48,8 @@ import { carriesKey, checkTemplate, endpointUrl, fillPath, parseBaseUrl } from '
 export type UpstreamClientOptions = {
   /** http or https, maybe with a path. */
   baseUrl: string;
-  /** Sent to the keyed v1 endpoints only. */
-  apiKey: Secret;
+  /** Sent to the v1 endpoints that take it; null for none. */
+  apiKey: Secret | null;
   /** For connecting, headers and body together. */
   timeoutMs: number;
   /** URL of the proxy; absent or `null` for none. */
@@ -60,7 +60,7 @@ export type UpstreamClientOptions = {
 };
 
 /** A request below the base URL. `body`: JSON, sent by POST. */
-export type UpstreamCall<T> = Omit<Question<T>, 'request'> & { path: string; body?: string };
+export type UpstreamCall<T> = Omit<Question<T>, 'request' | 'takesKey'> & { path: string; body?: string };
 
 /** Options of one request. */
 export type RequestOptions = { signal?: AbortSignal };
@@ -82,7 +82,7 @@ export class UpstreamClient {
     this.#base = parseBaseUrl(options.baseUrl);
     checkTemplate(options.gateway.vaultPath, 'vaultAddress');
     checkTemplate(options.gateway.jobPath, 'id');
-    if (!/^[\x21-\x7e]+$/.test(options.apiKey.reveal())) {
+    if (options.apiKey !== null && !/^[\x21-\x7e]+$/.test(options.apiKey.reveal())) {
       throw new TypeError('apiKey: found characters that a header cannot carry, expected printable ASCII');
     }
     this.#transport = new Transport({
@@ -159,11 +159,12 @@ export class UpstreamClient {
     const { path, body, ...rest } = question;
     const url = endpointUrl(this.#base, path);
     const headers: Record<string, string> = { accept: 'application/json', 'accept-encoding': 'identity' };
-    if (carriesKey(this.#base, url, this.#options.gateway.prefix))
-      headers[KEY_HEADER] = this.#options.apiKey.reveal();
+    const { apiKey, gateway } = this.#options;
+    const takesKey = carriesKey(this.#base, url, gateway.prefix);
+    if (takesKey && apiKey !== null) headers[KEY_HEADER] = apiKey.reveal();
     if (body !== undefined) headers['content-type'] = 'application/json';
     const request = { url, headers, signal: options.signal, ...(body === undefined ? {} : { body }) };
-    return send(this.#requestContext, { ...rest, request });
+    return send(this.#requestContext, { ...rest, takesKey, request });
   }
 
   /** Waits for requests under way, each at most its timeout, and ends the connections. */

@@ -105,8 +105,10 @@ type FailureFacts = {
   httpStatus: number | null;
   problemCode: string | null;
   retryAfterMs: number | null;
-  /** True when the request carried the API key. Default false: then no answer can be about the key. */
-  keyed?: boolean;
+  /** True where the endpoint takes the API key. Default false: then no answer can be about the key. */
+  takesKey?: boolean;
+  /** True when the request carried the API key. Default false. */
+  hasKey?: boolean;
   /** True when a page came instead of the API's answer: an intermediary answered. Default false. */
   isPage?: boolean;
   /** Excess of the answer over its limits. Default null: none. */
@@ -130,7 +132,8 @@ export class UpstreamFailure extends Error {
   readonly httpStatus: number | null;
   readonly problemCode: string | null;
   readonly retryAfterMs: number | null;
-  readonly keyed: boolean;
+  readonly takesKey: boolean;
+  readonly hasKey: boolean;
   readonly isPage: boolean;
   readonly tooLarge: TooLarge | null;
   readonly fields: readonly FieldFault[];
@@ -150,7 +153,8 @@ export class UpstreamFailure extends Error {
     this.httpStatus = facts.httpStatus;
     this.problemCode = facts.problemCode;
     this.retryAfterMs = facts.retryAfterMs;
-    this.keyed = facts.keyed ?? false;
+    this.takesKey = facts.takesKey ?? false;
+    this.hasKey = facts.hasKey ?? false;
     this.isPage = facts.isPage ?? false;
     this.tooLarge = facts.tooLarge ?? null;
     this.fields = facts.fields ?? [];
@@ -176,9 +180,9 @@ function isRetryable(code: FailureCode): boolean {
   }
 }
 
-/** True when an answer can be about the key: one was sent, and the API refused it, not a page of an intermediary. */
-export function isAboutKey({ keyed, isPage }: { keyed: boolean; isPage: boolean }): boolean {
-  return keyed && !isPage;
+/** True when an answer can be about the key: the endpoint takes one, and the API answered, not a page of an intermediary. */
+export function isAboutKey({ takesKey, isPage }: { takesKey: boolean; isPage: boolean }): boolean {
+  return takesKey && !isPage;
 }
 
 /** Sentence for a refusal, with details for a support ticket; null for any other failure. */
@@ -189,9 +193,12 @@ export function refusalReport(failure: UpstreamFailure): string | null {
 }
 
 /** Sentence for a refused key, or a refused path that takes none, with the remedy; null for any other failure. */
-export function refusalSentence(failure: FailedAnswer & { keyed: boolean; isPage: boolean }): string | null {
+export function refusalSentence(
+  failure: FailedAnswer & { takesKey: boolean; hasKey: boolean; isPage: boolean },
+): string | null {
   const { httpStatus, problemCode } = failure;
   if (!isAboutKey(failure)) return failure.isPage ? null : pathSentence(failure);
+  if (!failure.hasKey) return keylessSentence(failure);
   if (httpStatus === 401 && problemCode === 'api-key-expired') {
     return 'the upstream refuses the API key (HTTP 401, api-key-expired): it has expired; set upstream.apiKey to a new one';
   }
@@ -206,6 +213,17 @@ export function refusalSentence(failure: FailedAnswer & { keyed: boolean; isPage
     return 'the upstream refuses the request (HTTP 403 without a code): no key reaches it, or it has no such path; check upstream.apiKey, baseUrl and the paths beside them';
   }
   return null;
+}
+
+/** A signature that is refused (401 with another code) is not about the key. */
+function keylessSentence({ httpStatus, problemCode }: FailedAnswer): string | null {
+  const codes: Record<number, (string | null)[]> = {
+    401: ['invalid-api-key', 'api-key-expired', null],
+    403: ['permission-denied', null],
+  };
+  if (httpStatus === null || codes[httpStatus]?.includes(problemCode) !== true) return null;
+  const code = problemCode === null ? '' : `, ${problemCode}`;
+  return `the upstream refuses a request without a key (HTTP ${httpStatus}${code}): set upstream.apiKey`;
 }
 
 /** The gateway answers an unknown path with 403 too (interface, Errors); without a sent key, none is refused. */

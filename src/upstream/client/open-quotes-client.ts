@@ -56,6 +56,7 @@ export class OpenQuotesClient {
   ): Promise<Answer<OpenQuotes>> {
     return send(this.#requestContext, {
       endpoint: 'open-quotes',
+      takesKey: false,
       expected: OPEN_QUOTES_EXPECTED,
       read: readOpenQuotes,
       request: {
