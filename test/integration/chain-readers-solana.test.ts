@@ -161,7 +161,7 @@ describe('an endpoint that makes no sense has failed, and nothing else', () => {
     [
       'balances of nobody',
       found({ postTokenBalances: [{ ...balances(ALICE_HAS)[0], owner: undefined }] }),
-      /whose balances/,
+      /does not name the owners/,
     ],
     [
       'an amount that is none',

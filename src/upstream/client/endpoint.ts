@@ -10,7 +10,7 @@ export const ENDPOINTS = [
   'open-quotes',
 ] as const;
 
-/** Name of an endpoint in metrics and messages. Only a sender requests the last two (examples/round-trip/submit.ts). */
+/** Name of an endpoint in metrics and messages. Only the sender of the example round-trip requests the last two. */
 export type Endpoint = (typeof ENDPOINTS)[number] | 'create-vault' | `submit-${string}`;
 
 /** Endpoints whose requests have no `limit` that could be reduced. */
