@@ -4,19 +4,20 @@ import "strings"
 
 // What an event is about: a later event makes an earlier one stale only where both are about the same fact.
 var factsByType = map[string]string{
-	"route.available":               "route",
-	"route.unavailable":             "route",
-	"route.moved":                   "route",
-	"receiver.events_dropped":       "notice",
-	"upstream.record_too_large":     "notice",
-	"upstream.cursor_expired":       "notice",
-	"intentwatch.suspension_ended":  "notice",
-	"intentwatch.storage_truncated": "notice",
-	"intentwatch.large_removal":     "notice",
-	"intentwatch.storage_restored":  "notice",
-	"intentwatch.clock_jumped":      "notice",
-	"intentwatch.clock_differs":     "notice",
-	"intentwatch.test":              "notice",
+	"route.available":                   "route",
+	"route.unavailable":                 "route",
+	"route.moved":                       "route",
+	"receiver.events_dropped":           "notice",
+	"upstream.record_too_large":         "notice",
+	"upstream.cursor_expired":           "notice",
+	"intentwatch.suspension_ended":      "notice",
+	"intentwatch.storage_truncated":     "notice",
+	"intentwatch.quote_domain_unproven": "notice",
+	"intentwatch.large_removal":         "notice",
+	"intentwatch.storage_restored":      "notice",
+	"intentwatch.clock_jumped":          "notice",
+	"intentwatch.clock_differs":         "notice",
+	"intentwatch.test":                  "notice",
 }
 
 var factsByWord = map[string]string{

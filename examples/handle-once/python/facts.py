@@ -9,6 +9,7 @@ BY_TYPE = {
     "upstream.cursor_expired": "notice",
     "intentwatch.suspension_ended": "notice",
     "intentwatch.storage_truncated": "notice",
+    "intentwatch.quote_domain_unproven": "notice",
     "intentwatch.large_removal": "notice",
     "intentwatch.storage_restored": "notice",
     "intentwatch.clock_jumped": "notice",

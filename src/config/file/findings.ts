@@ -147,7 +147,6 @@ export function findingsOf(issue: z.core.$ZodIssue, context: FindingContext): Fa
   }
 }
 
-/** A slip such as `{ token:abc }` turns a secret into a key: a key that may be one is not shown. */
 /** Keys that have another place now. */
 const MOVED: ReadonlyMap<string, string> = new Map([
   ['upstream.vaultPath', 'upstream.gateway.paths.vault'],
@@ -155,6 +154,7 @@ const MOVED: ReadonlyMap<string, string> = new Map([
   ['upstream.gaslessJobPath', 'upstream.gateway.paths.job'],
 ]);
 
+/** A slip such as `{ token:abc }` turns a secret into a key: a key that may be one is not shown. */
 function unknownKey(
   path: (string | number)[],
   { known, tree, hiding }: FindingContext & { known: string[] },

@@ -29,7 +29,7 @@ const GENERATIONS = {
 
 const gatewaySchema = mapping({
   prefix: textField({
-    pattern: /^[A-Za-z0-9._-]{1,64}$/,
+    pattern: /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}$/,
     expected: 'a word of 1 to 64 letters, digits, dots, underscores and hyphens',
   })
     .prefault('deposit-gateway')

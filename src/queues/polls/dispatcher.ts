@@ -272,6 +272,7 @@ export class Dispatcher {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#claiming.close(), this.#renewing.close(), this.#repairing.close()]);
+    void this.#repairing.close();
+    await Promise.all([this.#claiming.close(), this.#renewing.close()]);
   }
 }

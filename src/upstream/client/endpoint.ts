@@ -54,8 +54,8 @@ export function carriesKey(base: URL, url: URL, gatewayPrefix: string): boolean 
   const prefix = basePath(base);
   if (url.origin !== base.origin || !url.pathname.startsWith(`${prefix}/`)) return false;
   const path = decoded(url.pathname.slice(prefix.length));
-  const [, first, second] = path?.split(/\/+/) ?? [];
-  return first === 'v1' && second?.toLowerCase() !== gatewayPrefix.toLowerCase();
+  const [, word] = /^\/v1\/+([^/]*)/.exec(path ?? '') ?? [];
+  return word !== undefined && word.toLowerCase() !== gatewayPrefix.toLowerCase();
 }
 
 /** Puts a value into a path as one segment. Throws a TypeError for a bad template, a RangeError for a bad value. */
