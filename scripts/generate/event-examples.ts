@@ -504,9 +504,8 @@ const REPORTS: { readonly [word: string]: { subject: string; record: JsonObject 
       setting: 'upstream.quoteDomain',
       quoteDomain: { name: 'ServiceQuoteV1', version: '1' },
       reason:
-        `found 0x${'4d'.repeat(20)} as its signer under the domain "ServiceQuoteV1", version "1", expected 0x${'51'.repeat(20)} ` +
-        '(chain 8453); no quote has verified under this domain yet, and the deployment may have another one: set ' +
-        'upstream.quoteDomain to it, or to this one if it is right',
+        'set upstream.quoteDomain: no quote has verified under "ServiceQuoteV1", version "1" yet, and this deployment may have ' +
+        `another name; found 0x${'4d'.repeat(20)} as the signer, expected 0x${'51'.repeat(20)} (chain 8453)`,
     },
   },
   storage_truncated: {

@@ -15,7 +15,7 @@ import {
   withQuoteDomain,
 } from './connection.ts';
 import { table, utcTime } from './table.ts';
-import { describeFlaw, exitOf } from './verify-quote.ts';
+import { describeFlaw, exitOf, verdictsOf } from './verify-quote.ts';
 
 type Route = {
   type: 'exact-in' | 'exact-out' | 'custom';
@@ -80,10 +80,12 @@ async function quote(options: QuoteOptions): Promise<void> {
     if (options.json) return print(JSON.stringify(value.raw, null, 2));
     const signers = new QuoteSigners({ client, domain: provableDomain(upstream.quoteDomain) });
     const quotes = value.quotes.some(({ id }) => id === value.id) ? value.quotes : [value, ...value.quotes];
-    const verdicts = new Map<Quote, QuoteVerdict>();
-    for (const one of quotes) verdicts.set(one, await signers.verify(one.raw));
-    process.exitCode = exitOf([...verdicts.values()]);
-    print(quotes.map((one) => renderQuote(one, verdicts.get(one))).join('\n\n'));
+    const verdicts = await verdictsOf(
+      quotes.map(({ raw }) => raw),
+      (one) => signers.verify(one),
+    );
+    process.exitCode = exitOf(verdicts);
+    print(quotes.map((one, index) => renderQuote(one, verdicts[index])).join('\n\n'));
     print(unreadableLines(value.unreadableQuotes));
   });
 }

@@ -96,7 +96,7 @@ async function verifyQuote(file: string, options: VerifyQuoteOptions): Promise<v
   const quote = await readQuoteFile(file);
   const verdicts = await (options.signer === undefined
     ? verifyAtUpstream(quote, options)
-    : verifyBySigner(quote, options.signer, options.quoteDomain));
+    : verifyBySigner(quote, options.signer, options));
   for (const { name, verdict } of verdicts) process.stdout.write(`${name}: ${describe(verdict)}\n`);
   process.exitCode = exitOf(verdicts.map(({ verdict }) => verdict));
 }
@@ -121,12 +121,24 @@ async function verifyAtUpstream(quote: JsonValue, options: ConnectionOptions): P
   });
 }
 
-async function verifyBySigner(quote: JsonValue, signer: string, name?: string): Promise<NamedVerdict[]> {
-  const domain = name === undefined ? INTERFACE_DOMAIN : quoteDomainOf(name);
+/** Takes the domain from the option, else from the config that is named. */
+async function verifyBySigner(
+  quote: JsonValue,
+  signer: string,
+  options: ConnectionOptions,
+): Promise<NamedVerdict[]> {
+  const { quoteDomain } = options;
+  const named = quoteDomain === undefined ? INTERFACE_DOMAIN : quoteDomainOf(quoteDomain);
+  const isOfConfig = quoteDomain === undefined && options.config !== undefined;
+  const setting = isOfConfig ? (await upstreamOf(options, process.env)).quoteDomain : named;
+  const domain = provableDomain({ isExplicit: quoteDomain !== undefined, ...setting });
   const quoteSigner = checkSigner(signer);
-  return verifyAll(quote, (one) =>
-    verifyQuoteSignature({ quote: one, quoteSigner, domain, isProven: name !== undefined }),
-  );
+  return verifyAll(quote, async (one) => {
+    const isProven = await domain.isProven();
+    const verdict = await verifyQuoteSignature({ quote: one, quoteSigner, domain, isProven });
+    if (verdict.valid) await domain.prove();
+    return verdict;
+  });
 }
 
 function checkSigner(address: string): string {
@@ -141,12 +153,21 @@ async function verifyAll(quote: JsonValue, verify: Verify): Promise<NamedVerdict
     { name: 'quote', value: quote },
     ...others.map((value, index) => ({ name: `quotes[${index}]`, value })),
   ];
-  const verdicts = [];
-  for (const { name, value } of named) verdicts.push({ name, value, verdict: await verify(value) });
-  if (!verdicts.some(({ verdict }) => verdict.valid)) return verdicts;
-  // A quote that verified proves the domain for those before it.
-  for (const one of verdicts) if (isUndecided(one.verdict)) one.verdict = await verify(one.value);
-  return verdicts;
+  const verdicts = await verdictsOf(
+    named.map(({ value }) => value),
+    verify,
+  );
+  return verdicts.map((verdict, index) => ({ name: named[index]?.name ?? '', verdict }));
+}
+
+/** Verifies quotes. One that is valid proves the domain: those before it that were undecided are verified again. */
+export async function verdictsOf(quotes: readonly JsonValue[], verify: Verify): Promise<QuoteVerdict[]> {
+  const verdicts: QuoteVerdict[] = [];
+  for (const quote of quotes) verdicts.push(await verify(quote));
+  if (!verdicts.some(({ valid }) => valid)) return verdicts;
+  return Promise.all(
+    verdicts.map((verdict, index) => (isUndecided(verdict) ? verify(quotes[index] ?? null) : verdict)),
+  );
 }
 
 function describe(verdict: QuoteVerdict): string {

@@ -103,7 +103,7 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
   const stores: DaemonStores = {
     subjects,
     registry,
-    importedQuotes: new ImportedQuotes(redis, keys, onForeign),
+    importedQuotes: new ImportedQuotes(redis, keys, onForeign, config.upstream.quoteDomain),
     tracked,
     health: new HealthStore(redis, keys),
     plan,

@@ -129,5 +129,5 @@ export async function reportUnproven(
 }
 
 function fieldOf({ baseUrl, quoteDomain: { name, version } }: DeploymentDomain): string {
-  return sha256(stringToBytes(JSON.stringify([baseUrl, name, version]))).slice(2, 34);
+  return sha256(stringToBytes(JSON.stringify([new URL(baseUrl).href, name, version]))).slice(2, 34);
 }

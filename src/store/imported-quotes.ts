@@ -1,3 +1,4 @@
+import { sha256, stringToBytes } from 'viem/utils';
 import { z } from 'zod';
 import { canonicalJson, type JsonObject } from '../domain/json.ts';
 import {
@@ -6,6 +7,7 @@ import {
   type ImportedState,
   promisedBy,
 } from '../domain/quotes/promised.ts';
+import { INTERFACE_DOMAIN, type QuoteDomain } from '../domain/quotes/quote-signature.ts';
 import { asSubjectId, intentId, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
@@ -28,7 +30,16 @@ export class ImportedQuotes {
   /** Quotes of this process's last sync: a stored entry of another shape is rewritten from them. */
   #own: readonly ImportedQuote[] = [];
 
-  constructor(redis: RedisClient, keys: Keys, onForeign: OnForeign = () => undefined) {
+  /** Digest of the domain of quotes: an `invalid` verdict counts only under it. */
+  readonly #domain: string;
+
+  constructor(
+    redis: RedisClient,
+    keys: Keys,
+    onForeign: OnForeign = () => undefined,
+    { name, version }: QuoteDomain = INTERFACE_DOMAIN,
+  ) {
+    this.#domain = sha256(stringToBytes(JSON.stringify([name, version]))).slice(2, 18);
     this.#redis = redis;
     this.#keys = keys;
     this.#onForeign = onForeign;
@@ -100,9 +111,11 @@ export class ImportedQuotes {
       (await this.#rewrite(subject));
     if (raw === null) return null;
     const quote = { subject, raw };
-    const [word, fingerprint] = verdict?.split(':') ?? [];
-    const decided = (word === 'valid' || word === 'invalid') && fingerprint === fingerprintOf(quote);
-    return { quote, verdict: decided ? word : null };
+    const [word, fingerprint, domain] = verdict?.split(':') ?? [];
+    const isSame = fingerprint === fingerprintOf(quote);
+    if (word === 'valid' && isSame) return { quote, verdict: word };
+    // Under another name the quote may be valid.
+    return { quote, verdict: word === 'invalid' && isSame && domain === this.#domain ? word : null };
   }
 
   async #rewrite(subject: SubjectId): Promise<JsonObject | null> {
@@ -115,7 +128,9 @@ export class ImportedQuotes {
   /** Stores a verdict, with the promises of a valid quote: a sync that removes its promises before this finds it valid. */
   async decide(quote: ImportedQuote, verdict: 'valid' | 'invalid'): Promise<void> {
     const { verdicts, promised } = this.#keys;
-    const noted = this.#redis.multi().hset(verdicts, quote.subject, `${verdict}:${fingerprintOf(quote)}`);
+    const noted = this.#redis
+      .multi()
+      .hset(verdicts, quote.subject, `${verdict}:${fingerprintOf(quote)}:${this.#domain}`);
     const promises = verdict === 'valid' ? promisesOf([quote]) : {};
     await (Object.keys(promises).length === 0 ? noted : noted.hset(promised, promises)).exec();
   }

@@ -145,7 +145,7 @@ describe('verify-quote', () => {
     };
     const file = await fileOf({ ...quote, signature: await signQuote(covered) });
     const unnamed = await run(['verify-quote', file, ...where(server.url)]);
-    expect(unnamed.out).toMatch(/^quote: UNVERIFIABLE, quoteDomain: found 0x.*set upstream\.quoteDomain/);
+    expect(unnamed.out).toMatch(/^quote: UNVERIFIABLE, quoteDomain: set upstream\.quoteDomain: .*found 0x/);
     expect(unnamed.code).toBe(75);
     const named = await run(['verify-quote', file, ...where(server.url), '--quote-domain', `${name}/1`]);
     expect([named.code, named.out]).toEqual([0, expect.stringContaining('quote: valid')]);

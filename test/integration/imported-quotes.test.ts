@@ -65,9 +65,24 @@ describe('an imported quote of a deployment whose quotes have another domain', (
       setting: 'upstream.quoteDomain',
       quoteDomain: { name: 'ServiceQuoteV1', version: '1' },
       reason: expect.stringMatching(
-        /^found 0x[0-9a-fA-F]{40} as its signer under the domain "ServiceQuoteV1"/,
+        /^set upstream\.quoteDomain: no quote has verified under "ServiceQuoteV1", version "1" yet/,
       ),
     });
+    config.upstream = { quoteDomain: { name: NAME } };
+    await start();
+    await isValid(config);
+    expect(hook.events).toHaveLength(2);
+  });
+
+  test('is verified anew once the config names the right domain in place of a wrong one', async () => {
+    const upstream = await serving(() => shown('active'));
+    const file = await quoteFile(await signedQuote(IN_2100, QUOTE_SIGNER, NAME));
+    const quoteDomain = { name: 'WrongQuoteV1', version: '1' };
+    const { hook, config, start } = await watching(upstream.url, [{ file }], { quoteDomain });
+    const { daemon } = await start();
+    const events = await hook.until((all) => all.length === 2);
+    expect(typesOf(events)).toContain('quote.signature_invalid');
+    await daemon.close();
     config.upstream = { quoteDomain: { name: NAME } };
     await start();
     await isValid(config);

@@ -126,6 +126,7 @@ describe('the estimate of a quote', () => {
     ['the sum over its steps', { steps: [step('20'), step(0.2), step(15)] }, 36],
     ['none where a step states none', { steps: [step(20), {}] }, null],
     ['none where a step states no number', { steps: [step(20), step('soon')] }, null],
+    ['none where a step is no object', { steps: [step(20), 'a step'] }, null],
     ['none without steps', { steps: [] }, null],
     ['none where it is longer than a week', { steps: [step(600_000), step(10_000)] }, null],
   ])('is %s', (_, raw, seconds) => {

@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { Secret } from '../../src/secret.ts';
 import type { Outcome } from '../../src/upstream/client/ask.ts';
 import { UpstreamClient, type UpstreamClientOptions } from '../../src/upstream/client/client.ts';
+import { carriesKey, endpointUrl } from '../../src/upstream/client/endpoint.ts';
 import { refusalSentence, UpstreamFailure } from '../../src/upstream/client/failure.ts';
 
 const KEY = 'sk-live-0123456789abcdef';
@@ -157,6 +158,39 @@ describe('a request', () => {
       ['/api/v1/Deposit%2Dgateway/jobs/1', undefined],
       ['/api/v1/chains', KEY],
     ]);
+  });
+
+  test.each([
+    '/v1',
+    '//v1/status',
+    '/V1/chains',
+    '/v1//chains',
+    '/v1/acme/0xAb',
+    '/v1/ACME',
+    '/v1/%61cme/0xAb',
+    '/v1/%2561cme/0xAb',
+    '/v1/x/..%2facme/0xAb',
+    '/v1/..%2facme/0xAb',
+    '/v1/%5cacme/0xAb',
+    '/v1/acme;v=1/0xAb',
+    '/v1/;a/acme',
+    '/v1%2facme',
+    '/v2/chains',
+  ])('the key is not for %s', (path) => {
+    for (const base of ['https://x.example', 'https://x.example/base']) {
+      expect(carriesKey(new URL(base), endpointUrl(new URL(base), path), 'acme')).toBe(false);
+    }
+  });
+
+  test.each([
+    '/v1/chains',
+    '/v1/intents/status?wallet=0x1%2F',
+    '/v1/gasless/submit/erc-3009',
+    '/v1/acme2/x',
+  ])('the key is for %s', (path) => {
+    expect(
+      carriesKey(new URL('https://x.example/v1'), endpointUrl(new URL('https://x.example/v1'), path), 'acme'),
+    ).toBe(true);
   });
 
   test('a client without a key sends none, and names the setting where that is refused', async () => {

@@ -14,11 +14,13 @@ const domainText = textField({
   expected: 'a text of 1 to 64 printable ASCII characters',
 });
 
-/** A path with one hole, and perhaps a query. */
+/** A path with one hole, perhaps the prefix, and perhaps a query. */
 function pathField(hole: string) {
   return textField({
-    pattern: new RegExp(`^/(?=[^#\\s]*\\{${hole}\\})[^#\\s]*$`),
-    expected: `a path that begins with / and contains {${hole}}`,
+    pattern: new RegExp(
+      `^(?=/)(?=.*\\{${hole}\\})(?!.*/\\.{1,2}(?:[/?]|$))(?:[\\w.~/?=&:,@-]|\\{${hole}\\}|\\{prefix\\})+$`,
+    ),
+    expected: `a path that begins with / and contains {${hole}}, of letters, digits, .~/?=&:,@_- and {prefix}`,
   });
 }
 
@@ -29,8 +31,9 @@ const GENERATIONS = {
 
 const gatewaySchema = mapping({
   prefix: textField({
-    pattern: /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}$/,
-    expected: 'a word of 1 to 64 letters, digits, dots, underscores and hyphens',
+    pattern: /^(?!(?:\.{1,2}|v\d+|chains|tokens|quotes|intents|gasless)$)[a-z0-9._-]{1,64}$/i,
+    expected:
+      'a word of 1 to 64 letters, digits, dots, underscores and hyphens, other than v1, chains, tokens, quotes, intents and gasless',
   })
     .prefault('deposit-gateway')
     .meta({
@@ -176,8 +179,8 @@ function gatewayOf({
   chainParam,
 }: z.output<typeof gatewaySchema>): UpstreamConfig['gateway'] {
   const { vault, job } = GENERATIONS[generation];
-  const named = (path: string): string => path.replace('{prefix}', prefix);
-  return { prefix, vaultPath: paths.vault ?? named(vault), jobPath: paths.job ?? named(job), chainParam };
+  const named = (path: string): string => path.replaceAll('{prefix}', prefix);
+  return { prefix, vaultPath: named(paths.vault ?? vault), jobPath: named(paths.job ?? job), chainParam };
 }
 
 /** Refuses plain http to another machine, because the key would travel in clear text. */

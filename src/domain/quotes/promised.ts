@@ -127,11 +127,15 @@ function feesOf(value: JsonValue | undefined): JsonObject[] | null {
 
 /** Estimated time until the delivery, whole seconds: the quote's own, else the sum of its steps. Null where it states none. */
 export function estimatedSeconds({ estimatedFulfillTimeSec, steps }: JsonObject): number | null {
-  const parts = Array.isArray(steps) ? steps.filter(isJsonObject) : [];
+  const parts = Array.isArray(steps) ? steps : [];
   const own = secondsOf(estimatedFulfillTimeSec);
   // A sum without one of the steps would be too short.
   const seconds =
-    own ?? parts.reduce((sum, step) => sum + (secondsOf(step.estimatedDurationSec) ?? Number.NaN), 0);
+    own ??
+    parts.reduce<number>(
+      (sum, step) => sum + ((isJsonObject(step) ? secondsOf(step.estimatedDurationSec) : null) ?? Number.NaN),
+      0,
+    );
   const whole = Math.ceil(seconds);
   return whole > 0 && whole <= LONGEST_ESTIMATE ? whole : null;
 }

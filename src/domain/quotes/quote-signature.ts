@@ -88,6 +88,9 @@ const MAX_UINT64 = 2n ** 64n - 1n;
 /** The last byte of a signature selects one of two keys: 27 or 28, or the bare 0 or 1. */
 const RECOVERY_BYTES = ['1b', '1c', '00', '01'];
 
+/** Most other chains whose signers are tried: each takes a millisecond of a core. */
+const MOST_OTHER_CHAINS = 64;
+
 /** More intents than a quote ever names. Beyond this number, the added intent is not searched for. */
 const MAX_SEARCHED_HASHES = 16;
 
@@ -128,6 +131,18 @@ export async function verifyQuoteSignature({
     recovered,
     ...(cause ?? (isProven ? unknownCause(other) : unprovenDomain(other))),
   };
+}
+
+/** The verdict on a quote that is valid; null for any other, whose flaw is not searched for. */
+export async function validVerdict(
+  value: JsonValue,
+  { quoteSigner, domain }: { quoteSigner: string; domain: QuoteDomain },
+): Promise<QuoteVerdict | null> {
+  const read = readSignedQuote(value);
+  if ('part' in read) return null;
+  const recovered = await recoverSigner(read.quote, domain);
+  if (recovered === null || !sameAddress(recovered, quoteSigner)) return null;
+  return { valid: true, quote: read.quote, signer: recovered };
 }
 
 /** Reads the signed content of a quote strictly; on a deviation from the interface, returns the part and the reason. */
@@ -218,7 +233,7 @@ async function findCause(
     const recovered = await recoverSigner({ ...quote, ...change }, domain);
     return recovered !== null && sameAddress(recovered, signer);
   };
-  for (const { chainId, quoteSigner: signer } of otherChains) {
+  for (const { chainId, quoteSigner: signer } of otherChains.slice(0, MOST_OTHER_CHAINS)) {
     if (chainId === quote.sourceChainId || !(await signedBy({ sourceChainId: chainId }, signer))) continue;
     const reason = `found ${quote.sourceChainId}, but the quote was signed for chain ${chainId}`;
     return { part: 'source.chainId', reason };
@@ -234,12 +249,16 @@ async function findCause(
 
 type OtherSigner = { quote: SignedQuote; recovered: string; quoteSigner: string; domain: QuoteDomain };
 
-function unknownCause({ quote, recovered, quoteSigner }: OtherSigner): { part: QuotePart; reason: string } {
+function unknownCause({ quote, recovered, quoteSigner, domain }: OtherSigner): {
+  part: QuotePart;
+  reason: string;
+} {
   return {
     part: 'signature',
     reason:
       `signed by ${recovered}, expected ${quoteSigner} (chain ${quote.sourceChainId}): id, expiresAt, an intent hash, ` +
-      'source.chainId or the signature was changed, or another key signed',
+      'source.chainId or the signature was changed, another key signed, or upstream.quoteDomain ' +
+      `(${JSON.stringify(domain.name)}) is wrong`,
   };
 }
 
@@ -250,9 +269,9 @@ function unprovenDomain({ quote, recovered, quoteSigner, domain: { name, version
   return {
     part: 'quoteDomain',
     reason:
-      `found ${recovered} as its signer under the domain ${JSON.stringify(name)}, version ${JSON.stringify(version)}, expected ` +
-      `${quoteSigner} (chain ${quote.sourceChainId}); no quote has verified under this domain yet, and the deployment may have ` +
-      'another one: set upstream.quoteDomain to it, or to this one if it is right',
+      `set upstream.quoteDomain: no quote has verified under ${JSON.stringify(name)}, version ${JSON.stringify(version)} yet, and ` +
+      `this deployment may have another name; found ${recovered} as the signer, expected ${quoteSigner} (chain ` +
+      `${quote.sourceChainId})`,
   };
 }
 

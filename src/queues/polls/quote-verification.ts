@@ -25,7 +25,12 @@ type VerificationDeps = {
 /** Wait after a failed read of the chains: the budget is for the polls. */
 const FAILED_RETRY_MS = 30_000;
 
-const UNDECIDED_RETRY_MS = 60_000;
+/** Wait of an undecided quote; and, under an unproven name, the least time between two of them: the budget is for the polls. */
+export const UNDECIDED_RETRY_MS = 60_000;
+const UNPROVEN_EVERY_MS = 5_000;
+
+/** Beyond this number all are tried again at once. */
+const MOST_UNDECIDED = 10_000;
 
 /**
  * Verifies the imported quotes, each once per content. The result is stored: a later rotation of the signer states nothing
@@ -34,6 +39,7 @@ const UNDECIDED_RETRY_MS = 60_000;
 export class QuoteVerification implements Adapter {
   readonly #deps: VerificationDeps;
   #pausedUntilMs = 0;
+  #unprovenUntilMs = 0;
   readonly #undecidedUntilMs = new Map<SubjectId, number>();
 
   constructor(deps: VerificationDeps) {
@@ -42,9 +48,10 @@ export class QuoteVerification implements Adapter {
 
   isDue(imported: ImportedState | null): boolean {
     if (imported === null) return false;
-    const nowMs = performance.now();
-    const untilMs = Math.max(this.#pausedUntilMs, this.#undecidedUntilMs.get(imported.quote.subject) ?? 0);
-    return imported.verdict === null && nowMs >= untilMs;
+    if (imported.verdict !== null) return false;
+    const undecidedUntilMs = this.#undecidedUntilMs.get(imported.quote.subject);
+    const againMs = undecidedUntilMs === undefined ? 0 : Math.max(undecidedUntilMs, this.#unprovenUntilMs);
+    return performance.now() >= Math.max(this.#pausedUntilMs, againMs);
   }
 
   /** Returns false: an imported quote is verified also where tracking is over. */
@@ -85,11 +92,15 @@ export class QuoteVerification implements Adapter {
     } = this.#deps;
     const { subject } = quote;
     if (!verdict.valid && isUndecided(verdict)) {
+      if (this.#undecidedUntilMs.size >= MOST_UNDECIDED) this.#undecidedUntilMs.clear();
       this.#undecidedUntilMs.set(subject, performance.now() + UNDECIDED_RETRY_MS);
+      if (verdict.part === 'quoteDomain') this.#unprovenUntilMs = performance.now() + UNPROVEN_EVERY_MS;
       log.warn({ subject, reason: verdict.reason, nextInMs: UNDECIDED_RETRY_MS }, 'quote.not_verified');
       return;
     }
-    this.#undecidedUntilMs.delete(subject);
+    // The name is proven: all that wait for it are decided with their next polls.
+    if (verdict.valid || verdict.part === 'signature') this.#undecidedUntilMs.clear();
+    else this.#undecidedUntilMs.delete(subject);
     if (!verdict.valid && !(await this.#report(quote, verdict, start))) return;
     if (verdict.valid) await this.#compareAgain(await importedQuotes.promise(quote));
     await importedQuotes.decide(quote, verdict.valid ? 'valid' : 'invalid');

@@ -16,7 +16,7 @@ import { recordAdapter } from './poll-record.ts';
 import { transactionAdapter } from './poll-transaction.ts';
 import { walletAdapter } from './poll-wallet.ts';
 import { type Adapter, AT_ONCE, over, type Polled } from './polled.ts';
-import type { QuoteVerification } from './quote-verification.ts';
+import { type QuoteVerification, UNDECIDED_RETRY_MS } from './quote-verification.ts';
 
 /** Lateness for another slot, doubled each time: else a process that is always later would never make a request. */
 const LATE_MS = 30;
@@ -125,6 +125,25 @@ function logFailure(log: Logger, subject: SubjectId, failure: PollFailure): void
   log[level]({ subject, code, reason, ...support, nextInMs: Math.round(afterMs) }, 'poll.failed');
 }
 
+/** Polls a quote whose signature is undecided: it stays in the plan beyond the end of its tracking, until it is decided. */
+function untilDecided(record: Adapter): Adapter {
+  const later: Polled = {
+    end: 'next',
+    next: { ...AT_ONCE, restMs: UNDECIDED_RETRY_MS },
+    observed: NOTHING_OBSERVED,
+    outcome: 'verified',
+  };
+  return {
+    isOver: async () => false,
+    poll: async (start, signal) => {
+      if (await record.isOver(start)) return later;
+      const polled = await record.poll(start, signal);
+      return polled.end === 'finish' ? { ...polled, end: 'next', next: later.next } : polled;
+    },
+    failed: record.failed,
+  };
+}
+
 type Adapters = Readonly<Record<SubjectKind, (start: PollStart) => Adapter>>;
 
 /** Builds the adapters of all kinds. `quotes` verifies imported quotes, `pricing` provides the prices of routes. */
@@ -137,11 +156,15 @@ export function adaptersOf(
   const transaction = transactionAdapter(deps, ({ subject }, signal) => pollRecord(client, subject, signal));
   const route = recordAdapter(deps, (target, signal) => pollPrice(pricing, target, signal));
   const wallet = walletAdapter(deps);
+  const undecided = untilDecided(record);
   return {
     intent: () => record,
     gasless: () => record,
     vault: () => record,
-    quote: ({ imported }) => (quotes.isDue(imported) ? quotes : record),
+    quote: ({ imported }) => {
+      if (quotes.isDue(imported)) return quotes;
+      return imported?.verdict === null ? undecided : record;
+    },
     'by-tx': () => transaction,
     route: () => route,
     wallet: (start) => (start.sweep === null ? wallet : pageAdapter(deps, start)),

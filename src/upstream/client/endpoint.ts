@@ -48,13 +48,13 @@ export function endpointUrl(base: URL, path: string): URL {
 
 /**
  * True when a request carries the API key: only under `/v1` of the base URL, and not to the deposit gateway (the prefix), which
- * is open and relayed elsewhere. Checks the very URL that is requested, so that no `..` or escape makes the two differ.
+ * is open and relayed elsewhere. Checks the very URL that is requested.
  */
 export function carriesKey(base: URL, url: URL, gatewayPrefix: string): boolean {
   const prefix = basePath(base);
   if (url.origin !== base.origin || !url.pathname.startsWith(`${prefix}/`)) return false;
-  const path = decoded(url.pathname.slice(prefix.length));
-  const [, word] = /^\/v1\/+([^/]*)/.exec(path ?? '') ?? [];
+  // Only plain paths: a server may read an escape, an empty segment or a parameter (;) as another path.
+  const [, word] = /^\/v1\/([\w.~-]+)(?:\/[\w.~-]+)*\/?$/.exec(url.pathname.slice(prefix.length)) ?? [];
   return word !== undefined && word.toLowerCase() !== gatewayPrefix.toLowerCase();
 }
 
@@ -78,12 +78,4 @@ export function checkTemplate(template: string, name: string): void {
 
 function basePath(base: URL): string {
   return base.pathname.replace(/\/+$/, '');
-}
-
-function decoded(path: string): string | null {
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return null;
-  }
 }

@@ -6,11 +6,15 @@ import {
   provableDomain,
   type QuoteVerdict,
   readSignedQuote,
+  validVerdict,
   verifyQuoteSignature,
 } from '../../domain/quotes/quote-signature.ts';
 import type { UpstreamClient } from './client.ts';
 
 const FRESH_MS = 600_000;
+
+/** Age below which signers count for a quote that is undecided by its domain. */
+const UNPROVEN_TRUSTED_MS = 60_000;
 
 /** Signers by source chain, and the time at which their read began (own clock, ms). */
 export type PublishedSigners = { signers: ReadonlyMap<number, string>; readAtMs: number };
@@ -60,8 +64,11 @@ export class QuoteSigners {
   async known(quote: JsonValue): Promise<QuoteVerdict | null> {
     if ('part' in readSignedQuote(quote)) return verifyQuoteSignature({ quote, quoteSigner: '' });
     if (performance.now() - this.#readAtMs() >= this.#freshMs) return null;
-    const verdict = await this.#verifyWithKnown(quote);
-    return verdict.valid ? verdict : null;
+    const { signer } = this.#signerOf(quote);
+    const verdict =
+      signer === undefined ? null : await validVerdict(quote, { quoteSigner: signer, domain: this.#domain });
+    if (verdict !== null) await this.#domain.prove();
+    return verdict;
   }
 
   /**
@@ -85,7 +92,9 @@ export class QuoteSigners {
     const givenAtMs = performance.now();
     if (givenAtMs - this.#readAtMs() >= this.#freshMs) await this.#read();
     const verdict = await this.#verifyWithKnown(quote);
-    const sinceMs = givenAtMs - trustedForMs;
+    // Under an unproven name all quotes may be undecided: they do not read the chains for each.
+    const isUnproven = !verdict.valid && verdict.part === 'quoteDomain';
+    const sinceMs = givenAtMs - (isUnproven ? Math.max(trustedForMs, UNPROVEN_TRUSTED_MS) : trustedForMs);
     if (verdict.valid || this.#readAtMs() >= sinceMs) return verdict;
     // A read that another caller began earlier may have missed a rotation, so a second one may be needed.
     while (this.#readAtMs() < sinceMs) await this.#read();
@@ -93,10 +102,7 @@ export class QuoteSigners {
   }
 
   async #verifyWithKnown(quote: JsonValue): Promise<QuoteVerdict> {
-    const signers = this.#known?.signers ?? new Map<number, string>();
-    const read = readSignedQuote(quote);
-    const chainId = 'quote' in read ? read.quote.sourceChainId : null;
-    const quoteSigner = chainId === null ? undefined : signers.get(chainId);
+    const { chainId, signer: quoteSigner, signers } = this.#signerOf(quote);
     if (chainId !== null && quoteSigner === undefined) {
       const reason = `the upstream publishes no quoteSigner for chain ${chainId}`;
       return { valid: false, part: 'quoteSigner', reason, recovered: null };
@@ -113,6 +119,17 @@ export class QuoteSigners {
     });
     if (verdict.valid) await domain.prove();
     return verdict;
+  }
+
+  #signerOf(quote: JsonValue): {
+    chainId: number | null;
+    signer: string | undefined;
+    signers: ReadonlyMap<number, string>;
+  } {
+    const signers = this.#known?.signers ?? new Map<number, string>();
+    const read = readSignedQuote(quote);
+    const chainId = 'quote' in read ? read.quote.sourceChainId : null;
+    return { chainId, signer: chainId === null ? undefined : signers.get(chainId), signers };
   }
 
   #readAtMs(): number {

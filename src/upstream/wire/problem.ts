@@ -33,7 +33,9 @@ export function readProblem(text: string): Problem {
   if (!isJsonObject(body)) return { code: null, detail: null, fields: [], solvers: [], support: {} };
   return {
     code: [body.code, body.errorCode].find(isCode) ?? null,
-    detail: detailsOf(body).flatMap((one) => (typeof one === 'string' && one !== '' ? [one] : []))[0] ?? null,
+    detail:
+      detailsOf(body).flatMap((one) => (typeof one === 'string' && one.trim() !== '' ? [one] : []))[0] ??
+      null,
     fields: [...objects(body.errors), ...objects(body.validationErrors)].flatMap(fieldFault),
     solvers: objects(body.solverErrors).flatMap(solverFault),
     support: supportDetails(body),
