@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { provableDomain, type QuoteVerdict } from '../domain/quotes/quote-signature.ts';
+import { provableDomain, type QuoteVerdict, verdictsOf } from '../domain/quotes/quote-signature.ts';
 import { chainName } from '../domain/transfers/chains.ts';
 import { describeAmount } from '../domain/transfers/money.ts';
 import { retry } from '../upstream/client/again.ts';
@@ -15,7 +15,7 @@ import {
   withQuoteDomain,
 } from './connection.ts';
 import { table, utcTime } from './table.ts';
-import { describeFlaw, exitOf, verdictsOf } from './verify-quote.ts';
+import { describeFlaw, exitOf } from './verify-quote.ts';
 
 type Route = {
   type: 'exact-in' | 'exact-out' | 'custom';

@@ -5,9 +5,9 @@ import { isJsonObject, JsonLimitError, type JsonValue, parseJson } from '../doma
 import { LIMITS } from '../domain/limits.ts';
 import {
   INTERFACE_DOMAIN,
-  isUndecided,
   provableDomain,
   type QuoteVerdict,
+  verdictsOf,
   verifyQuoteSignature,
 } from '../domain/quotes/quote-signature.ts';
 import { chainName } from '../domain/transfers/chains.ts';
@@ -158,16 +158,6 @@ async function verifyAll(quote: JsonValue, verify: Verify): Promise<NamedVerdict
     verify,
   );
   return verdicts.map((verdict, index) => ({ name: named[index]?.name ?? '', verdict }));
-}
-
-/** Verifies quotes. One that is valid proves the domain: those before it that were undecided are verified again. */
-export async function verdictsOf(quotes: readonly JsonValue[], verify: Verify): Promise<QuoteVerdict[]> {
-  const verdicts: QuoteVerdict[] = [];
-  for (const quote of quotes) verdicts.push(await verify(quote));
-  if (!verdicts.some(({ valid }) => valid)) return verdicts;
-  return Promise.all(
-    verdicts.map((verdict, index) => (isUndecided(verdict) ? verify(quotes[index] ?? null) : verdict)),
-  );
 }
 
 function describe(verdict: QuoteVerdict): string {

@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import type { JsonValue } from '../domain/json.ts';
 import { estimatedSeconds } from '../domain/quotes/promised.ts';
-import { isUndecided, type QuoteVerdict } from '../domain/quotes/quote-signature.ts';
+import { type QuoteVerdict, verdictsOf } from '../domain/quotes/quote-signature.ts';
 import { isUsableQuote, type RouteDefinition, type RouteQuote, routeRecord } from '../domain/quotes/route.ts';
 import { foldHex } from '../domain/subjects/subject.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
@@ -60,7 +61,7 @@ export async function pollPartnerRoute(
   const { value, dateMs, httpStatus } = answer;
   const unreadable = value.unreadableQuotes.map(({ index, reason }) => `quote ${index}: ${reason}`);
   const quotes: RouteQuote[] = [];
-  const prices: Priced[] = [];
+  const prices: { quote: Quote; price: RouteQuote }[] = [];
   for (const quote of entriesOf(value)) {
     const price = priceOf(quote);
     const flaw = price === null ? NO_OUTPUT : flawOf(quote, route, dateMs ?? nowMs);
@@ -68,11 +69,14 @@ export async function pollPartnerRoute(
     else unreadable.push(`${nameOf(quote)}: ${flaw}`);
   }
   prices.sort((a, b) => descending(BigInt(a.price.output), BigInt(b.price.output)));
-  for (const { quote, price, verdict } of await verified(
-    pricing.signers,
-    prices.slice(0, MOST_QUOTES),
-    signal,
-  )) {
+  const verifiable = prices.slice(0, MOST_QUOTES);
+  const verdicts = await verdictsOf(
+    verifiable.map(({ quote }) => quote.raw),
+    (raw) => verdictOf(pricing.signers, raw, signal),
+  );
+  for (const [index, { quote, price }] of verifiable.entries()) {
+    const verdict = verdicts[index];
+    if (verdict === undefined) break;
     if (!verdict.valid && verdict.part !== 'quoteDomain') {
       const flaw = `its signature does not hold: ${verdict.part}: ${verdict.reason}`;
       unreadable.push(`${nameOf(quote)}: ${flaw}`);
@@ -193,25 +197,8 @@ function flawOf(quote: Quote, route: RouteDefinition, nowMs: number): string | n
   return `execution.transaction.type ${execution.slice(0, 80)}, expected ${executions.join(' or ')}`;
 }
 
-type Priced = { quote: Quote; price: RouteQuote };
-
-/** Verifies quotes. Those that were undecided before another one proved the domain are verified again. */
-async function verified(
-  signers: QuoteSigners,
-  prices: readonly Priced[],
-  signal: AbortSignal,
-): Promise<(Priced & { verdict: QuoteVerdict })[]> {
-  const done = [];
-  for (const one of prices) done.push({ ...one, verdict: await verdictOf(signers, one.quote, signal) });
-  if (!done.some(({ verdict }) => verdict.valid)) return done;
-  for (const one of done) {
-    if (isUndecided(one.verdict)) one.verdict = await verdictOf(signers, one.quote, signal);
-  }
-  return done;
-}
-
 /** Throws UpstreamFailure where the signers cannot be read. */
-async function verdictOf(signers: QuoteSigners, { raw }: Quote, signal: AbortSignal): Promise<QuoteVerdict> {
+async function verdictOf(signers: QuoteSigners, raw: JsonValue, signal: AbortSignal): Promise<QuoteVerdict> {
   return (
     (await signers.known(raw)) ?? (await signers.verify(raw, { trustedForMs: SIGNERS_TRUSTED_MS, signal }))
   );

@@ -133,6 +133,24 @@ export async function verifyQuoteSignature({
   };
 }
 
+/**
+ * Verifies the quotes of one answer, one after the other. A valid one proves the domain: those before it that were undecided are
+ * verified again.
+ */
+export async function verdictsOf(
+  quotes: readonly JsonValue[],
+  verify: (quote: JsonValue) => Promise<QuoteVerdict>,
+): Promise<QuoteVerdict[]> {
+  const verdicts: QuoteVerdict[] = [];
+  for (const quote of quotes) verdicts.push(await verify(quote));
+  if (!verdicts.some(({ valid }) => valid)) return verdicts;
+  for (const [index, quote] of quotes.entries()) {
+    const verdict = verdicts[index];
+    if (verdict !== undefined && isUndecided(verdict)) verdicts[index] = await verify(quote);
+  }
+  return verdicts;
+}
+
 /** The verdict on a quote that is valid; null for any other, whose flaw is not searched for. */
 export async function validVerdict(
   value: JsonValue,

@@ -99,7 +99,8 @@ export class QuoteVerification implements Adapter {
       return;
     }
     // The name is proven: all that wait for it are decided with their next polls.
-    if (verdict.valid || verdict.part === 'signature') this.#undecidedUntilMs.clear();
+    const isProof = verdict.valid || (verdict.part === 'signature' && verdict.recovered !== null);
+    if (isProof) this.#undecidedUntilMs.clear();
     else this.#undecidedUntilMs.delete(subject);
     if (!verdict.valid && !(await this.#report(quote, verdict, start))) return;
     if (verdict.valid) await this.#compareAgain(await importedQuotes.promise(quote));
