@@ -36,6 +36,8 @@ export type FoundTransfer = {
   reportedBy: 'daemon' | 'upstream';
   /** Recipients by the imported quote and by its subscriptions; empty where neither names any. */
   recipients: string[];
+  /** Recipient of a refund by the imported quote; null where it names none. */
+  refundRecipient: string | null;
   /** Time of the upstream's statement; null where it gives none. */
   statedAtMs: number | null;
 };
@@ -72,6 +74,7 @@ async function storedTransfer(
           subscriptions.includes(name) ? recipients : [],
         ),
       ],
+      refundRecipient: transfer?.refundRecipient ?? null,
       statedAtMs: updatedAtMs(record),
     };
   } catch (error) {
@@ -100,8 +103,13 @@ async function requestTransfer(id: string, config: Config): Promise<FoundTransfe
         const subject = record.status === 'unknown' ? null : subjectOfRecord(record);
         if (subject === null || parseSubjectId(subject)?.kind !== 'intent') continue;
         const statedAtMs = record.updatedAt === null ? null : record.updatedAt * 1_000;
-        const recipients = namedRecipients(subject, config);
-        return { subject, record: record.raw, reportedBy: 'upstream', recipients, statedAtMs };
+        return {
+          subject,
+          record: record.raw,
+          reportedBy: 'upstream',
+          ...namedRecipients(subject, config),
+          statedAtMs,
+        };
       }
     }
     // Not a failure with 1, which states that the chain disputes it.
@@ -111,13 +119,21 @@ async function requestTransfer(id: string, config: Config): Promise<FoundTransfe
   });
 }
 
-function namedRecipients(subject: SubjectId, { importedQuotes, subscriptions }: Config): string[] {
+function namedRecipients(
+  subject: SubjectId,
+  { importedQuotes, subscriptions }: Config,
+): Pick<FoundTransfer, 'recipients' | 'refundRecipient'> {
   const hash = subject.slice('intent:'.length);
   const quotes = importedQuotes.filter(({ raw }) => JSON.stringify(raw).toLowerCase().includes(hash));
-  return [
-    ...quotes.flatMap((quote) => promisedBy(quote).destination?.recipient ?? []),
+  const promises = quotes.map(promisedBy);
+  const recipients = [
+    ...promises.flatMap(({ destination }) => destination?.recipient ?? []),
     ...subscriptions.flatMap(({ intents, recipients }) => (intents.includes(hash) ? recipients : [])),
   ];
+  const refundRecipient = promises.find(
+    (promised) => promised.refundRecipient !== undefined,
+  )?.refundRecipient;
+  return { recipients, refundRecipient: refundRecipient ?? null };
 }
 
 function updatedAtMs({ updatedAt }: JsonObject): number | null {

@@ -206,7 +206,7 @@ type AllChecked = Pick<z.infer<typeof VERIFIED_PAYMENTS>, 'otherTransfers' | 'ca
 };
 
 async function checkAll(
-  { subject, record, recipients: quoted, statedAtMs }: FoundTransfer,
+  { subject, record, recipients: quoted, refundRecipient, statedAtMs }: FoundTransfer,
   { config, recipients }: { config: Config; recipients: readonly string[] },
 ): Promise<AllChecked> {
   const calls: Record<string, number> = {};
@@ -216,7 +216,10 @@ async function checkAll(
   };
   const readers = createChainReaders(config.checkedChains, { onCall });
   try {
-    const known = { recipients: recipients.length > 0 ? recipients : quoted };
+    const known = {
+      recipients: recipients.length > 0 ? recipients : quoted,
+      promised: refundRecipient === null ? null : { refundRecipient },
+    };
     const statements = statementsOf({ subject, record }, known);
     const { otherTransfers, beside } = await readBeside(statements, config.file);
     const payments = await Promise.all(

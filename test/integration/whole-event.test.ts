@@ -50,6 +50,7 @@ const PROMISED = {
   },
   fees: [{ kind: 'solver', token: USDC.base, amount: '700000' }],
   estimateSeconds: 25,
+  refundRecipient: '0xback',
 };
 const WHOLE: Event = {
   ...MADE,
@@ -132,8 +133,7 @@ const REPORTED_OF_TRANSFER: Readonly<Record<keyof TransferFacts, string | null>>
   quote: null,
   funder: '0xfunder',
   recipient: '0xrecipient',
-  // No record of a transfer has it; that of a route does.
-  refundRecipient: null,
+  refundRecipient: '0xback',
   // The time that it took is reported.
   secondsSinceFunding: null,
   failed: 'steps[0] FAILED: no route left',
@@ -209,7 +209,7 @@ test('an event with every member of its schema goes through commit, log and rela
       { path: 'error', old: null, new: 'went wrong' },
     ],
   });
-  const expected = Object.keys(TRANSFER.shape).filter((key) => key !== 'toSend' && key !== 'refundRecipient');
+  const expected = Object.keys(TRANSFER.shape).filter((key) => key !== 'toSend');
   expect(Object.keys(transfer ?? {}).sort()).toEqual(expected.sort());
   const promised = Object.keys(RENDERED_EVENT.shape.data.shape).filter((key) => !ONLY_CUT.includes(key));
   expect(Object.keys(came?.event.data ?? {}).sort()).toEqual(promised.sort());

@@ -482,6 +482,52 @@ describe('a refund', () => {
   });
 });
 
+describe('a refund with a stated recipient', () => {
+  const refund: Partial<Statement> = { payment: 'refund', amount: null, sent: '1000', recipients: [ALICE] };
+  const paidByBob: Funding = { known: 'proved', atMs: STATED_AT * 1_000, payer: BOB };
+  test.each<[string, Partial<Found>, Funding, string]>([
+    ['goes to it, less a fee', { moves: [move({ amount: '990' })] }, paidByBob, 'verified'],
+    ['goes to it, and who paid may become known', {}, { known: 'open' }, 'verified'],
+    ['goes to the payer instead', { moves: [move({ to: BOB })] }, paidByBob, 'disputed other-recipient'],
+    ['goes to another', { moves: [move({ to: SOLVER, from: BOB })] }, null, 'disputed other-recipient'],
+    ['goes to it beside others', { moves: [move(), move({ index: 4, to: BOB })] }, paidByBob, 'verified'],
+    [
+      'goes to it in parts',
+      { moves: [move({ amount: '990' }), move({ index: 4, amount: '10' })] },
+      null,
+      'unchecked ambiguous',
+    ],
+    ['gives it more than was sent', { moves: [move({ amount: '1001' })] }, null, 'unchecked not-stated'],
+    [
+      'gives others more than was sent',
+      { moves: [move({ amount: '1001', to: BOB })] },
+      null,
+      'unchecked not-stated',
+    ],
+    ['moved nothing', { moves: [] }, paidByBob, 'unchecked not-stated'],
+    [
+      'goes to one of several accounts',
+      { moves: [move({ from: null, to: BOB })] },
+      paidByBob,
+      'unchecked ambiguous',
+    ],
+    [
+      'goes to its account',
+      { moves: [move({ from: null, to: BOB, account: ALICE })] },
+      paidByBob,
+      'verified',
+    ],
+    [
+      'is hidden by what its owner gave away',
+      { moves: [move({ from: null, amount: '0', account: ALICE, isNetted: true })] },
+      null,
+      'unchecked ambiguous',
+    ],
+  ])('%s', (_, fields, funding, expected) => {
+    expect(verdictOf(both(fields), { stated: refund, known: { funding } })).toBe(expected);
+  });
+});
+
 describe('a payment that no answer could prove is not requested', () => {
   test.each<[string, Partial<Statement>, Partial<JudgeRules>, string]>([
     ['a chain that is not checked', { chainId: '728126428' }, {}, 'chain-not-checkable'],

@@ -157,6 +157,7 @@ export const PROMISED = z.object({
     .array(z.object({ kind: z.string(), token: z.string().exactOptional(), amount: DIGITS }))
     .exactOptional(),
   estimateSeconds: z.int().min(0).exactOptional(),
+  refundRecipient: z.string().exactOptional(),
 });
 
 /**

@@ -64,30 +64,44 @@ export function findIn(statement: Statement, txState: Found, rules: FindRules): 
     return chosen(candidates.map((move) => ({ move, isToKnown: recipients.length > 0 })));
   }
   if (amount === null) return unchecked('not-stated');
-  // Losses of an owner's other account may hide a receipt.
-  const mayHide = (move: Move): boolean =>
-    move.isNetted === true &&
-    (recipients.length === 0 || move.account === undefined || isTo(move, recipients));
   if (own.some(mayHide)) return unchecked('ambiguous');
   if (own.length === 0) return disputed('no-transfer', ['success']);
-  if (toKnown.length === 0) {
-    // When several accounts of an owner gained, none is named: the known one may be among them.
-    if (own.some(({ from, account }) => from === null && account === undefined))
-      return unchecked('ambiguous');
-    return disputed('other-recipient', ['success', 'token']);
-  }
+  if (toKnown.length === 0) return toNobodyKnown();
   // Each is too small, but a payment may come in parts, which cannot be identified.
   if (gained(toKnown, recipients) >= least) return unchecked('ambiguous');
   if (toKnown.some((move) => move.mayHaveFee === true)) return unchecked('token-not-checkable');
   return disputed('short', ['success', 'token', ...(recipients.length === 0 ? [] : ['recipient' as const])]);
 
-  /** A refund states neither amount nor recipient: it goes to the payer, or has exactly the sent amount, and never more. */
+  /** Losses of an owner's other account may hide a receipt. */
+  function mayHide(move: Move): boolean {
+    const isPossible = recipients.length === 0 || move.account === undefined || isTo(move, recipients);
+    return move.isNetted === true && isPossible;
+  }
+
+  function toNobodyKnown(): Finding {
+    // When several accounts of an owner gained, none is named: the known one may be among them.
+    const isUnnamed = own.some(({ from, account }) => from === null && account === undefined);
+    return isUnnamed ? unchecked('ambiguous') : disputed('other-recipient', ['success', 'token']);
+  }
+
+  /**
+   * A refund states no amount, and is never more than what was sent. It goes to the stated recipient. Without one it goes to
+   * the payer, or has exactly the sent amount.
+   */
   function refunded(): Finding {
     const { funding } = rules;
     const { sent } = statement;
     const within = own.filter(
       (move) => BigInt(move.amount) > 0n && (sent === null || BigInt(move.amount) <= BigInt(sent)),
     );
+    if (recipients.length > 0) {
+      const toStated = within.filter((move) => isTo(move, recipients));
+      const candidates = toStated.map((move) => ({ move, isToKnown: true }));
+      if (candidates.length > 0) return chosen(candidates, within);
+      if (own.some(mayHide)) return unchecked('ambiguous');
+      const isMore = own.some((move) => isTo(move, recipients));
+      return isMore || within.length === 0 ? unchecked('not-stated') : toNobodyKnown();
+    }
     const payer = funding?.known === 'proved' ? funding.payer : null;
     const back = within.filter(({ to }) => to === payer);
     if (back.length > 0)

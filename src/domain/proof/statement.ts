@@ -59,12 +59,21 @@ export type Stated = {
   sent: string | null;
 };
 
-/** A statement with the rightful recipients of the payment, as far as the user named them; empty when unknown. */
+/** A statement with the rightful recipients of the payment; empty when unknown. */
 export type Statement = Stated & { recipients: string[] };
 
+/**
+ * Facts that name recipients. `recipients`: of deliveries, by the user; `promised`: by the imported quote; `record`: the
+ * transfer's, whose `refundRecipient` counts where no quote names one.
+ */
 type KnownRecipients = {
   recipients?: readonly string[];
-  promised?: { destination?: { chainId?: string; recipient?: string } } | null;
+  promised?: {
+    source?: { chainId?: string };
+    destination?: { chainId?: string; recipient?: string };
+    refundRecipient?: string;
+  } | null;
+  record?: JsonObject | null;
 };
 
 /**
@@ -105,7 +114,7 @@ export function statementsOf(
         token: token === null ? null : foldHex(token),
         amount,
         sent,
-        recipients: recipientsOf({ payment, chainId: chain, token }, known),
+        recipients: recipientsOf({ payment, chainId: chain, token }, { record, ...known }),
       },
     ];
   });
@@ -121,7 +130,16 @@ export function recipientsOf(
   { payment, chainId, token }: { payment: Payment; chainId: string; token: string | null },
   known: KnownRecipients,
 ): string[] {
-  return payment === 'destination' ? recipientsOn(chainId, token, known) : [];
+  switch (payment) {
+    case 'destination':
+      return ofKind(token, deliveredTo(chainId, known));
+    case 'refund':
+      return ofKind(token, refundedTo(chainId, known)).filter((one) => !isNativeToken(one));
+    case 'source':
+      return [];
+    default:
+      return payment satisfies never;
+  }
 }
 
 /** A refund returns the sent token; none when it states the funding transaction itself, whose moves were the funding. */
@@ -143,13 +161,20 @@ function statedPayment(value: JsonObject[string] | undefined) {
   };
 }
 
+function deliveredTo(chainId: string, { recipients = [], promised }: KnownRecipients): string[] {
+  const { recipient, chainId: quotedChain = chainId } = promised?.destination ?? {};
+  return recipient === undefined || quotedChain !== chainId ? [...recipients] : [...recipients, recipient];
+}
+
+/** The quote's word counts before that of the record, which is under check. */
+function refundedTo(chainId: string, { promised, record }: KnownRecipients): string[] {
+  const isHere = (promised?.source?.chainId ?? chainId) === chainId;
+  const named = (isHere ? promised?.refundRecipient : undefined) ?? wordOf(record?.refundRecipient);
+  return named === null ? [] : [named];
+}
+
 /** Only addresses of the chain's kind: a user's wallets are on several kinds. */
-function recipientsOn(chainId: string, token: string | null, { recipients, promised }: KnownRecipients) {
-  const quoted = promised?.destination;
-  const named = [
-    ...(recipients ?? []),
-    ...(quoted?.recipient !== undefined && (quoted.chainId ?? chainId) === chainId ? [quoted.recipient] : []),
-  ];
+function ofKind(token: string | null, named: readonly string[]): string[] {
   const isEvm = token === null || isEvmAddress(token);
   return [...new Set(named.filter((one) => isEvmAddress(one) === isEvm).map(foldHex))];
 }

@@ -16,7 +16,7 @@ export type ImportedState = { quote: ImportedQuote; verdict: 'valid' | 'invalid'
 const SIGNED = ['id', 'intentHash', 'steps', 'expiresAt', 'source', 'signature'];
 
 /** Stored members: the signed ones and the promises. The rest of a quote is not stored. */
-const STORED = [...SIGNED, 'destination', 'fees', 'estimatedFulfillTimeSec'];
+const STORED = [...SIGNED, 'destination', 'fees', 'estimatedFulfillTimeSec', 'refundRecipient'];
 
 /** Reads the id and the stored members of a quote. Null when the id is not `quote:` and a UUID. */
 export function readImportedQuote(json: JsonValue): ImportedQuote | null {
@@ -80,6 +80,7 @@ export function promisedBy({ subject, raw }: ImportedQuote): Promised {
     },
     fees: feesOf(raw.fees),
     estimateSeconds: estimatedSeconds(raw),
+    refundRecipient: wordOf(raw.refundRecipient),
   };
   return PROMISED.parse(withoutNulls(members));
 }

@@ -42,7 +42,7 @@ export function transferFacts(event: Event, directory: Directory): TransferFacts
     quote: promised?.quote ?? null,
     funder: wordOf(record.funder) ?? promised?.source?.funder ?? null,
     recipient: wordOf(record.recipient) ?? expected?.recipient ?? null,
-    refundRecipient: wordOf(response?.refundRecipient),
+    refundRecipient: promised?.refundRecipient ?? wordOf((response ?? record).refundRecipient),
     secondsSinceFunding: secondsSinceFunding(event),
     failed: failures(record).map(({ key: _, ...failure }) => failure),
     error: errorText(record),

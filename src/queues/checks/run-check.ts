@@ -342,15 +342,18 @@ function lastStates(txStates: readonly TxState[]): LastState[] {
   });
 }
 
-/** A statement with its rightful recipients: those that the user names for its subscriptions, and those of the imported quote. */
+/** A statement with its rightful recipients: those that the user names for its subscriptions, of the imported quote, and of the record. */
 async function withRecipients(
   stated: Stated,
-  { claims, promised }: SubjectEntry,
+  { claims, promised, snapshot }: SubjectEntry,
   registry: Registry,
 ): Promise<Statement> {
   const subscriptions = await registry.subscriptions(claims.map(({ key }) => key));
   const recipients = [...subscriptions.values()].flatMap((subscription) => subscription.recipients);
-  return { ...stated, recipients: recipientsOf(stated, { recipients, promised }) };
+  return {
+    ...stated,
+    recipients: recipientsOf(stated, { recipients, promised, record: snapshot?.record ?? null }),
+  };
 }
 
 /** Chains of the config: their `readers`, and the rules about the tokens of one chain. */
