@@ -1,5 +1,19 @@
+import { z } from 'zod';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
-import { integerOrNull, kindOf, type Parsed, readEntries, textOrNull } from './wire.ts';
+import {
+  integerMember,
+  integerOrNull,
+  kindOf,
+  nameMember,
+  numberMember,
+  type Parsed,
+  passedMember,
+  readCore,
+  readEntries,
+  recordSchema,
+  textMember,
+  textOrNull,
+} from './wire.ts';
 
 /** A chain that can be quoted. */
 export type ChainEntry = {
@@ -26,15 +40,40 @@ export const CHAINS_EXPECTED =
 export const TOKENS_EXPECTED =
   'HTTP 200 with a JSON array of tokens, or an object that holds it as tokens or data';
 
+const CHAIN_CORE = z.object({ chainId: numberMember });
+
+const TOKEN_CORE = z.object({ chainId: numberMember, address: nameMember });
+
+/** The schema of the answers of `GET /v1/chains`. */
+export const CHAINS = listSchema(
+  'chains',
+  recordSchema(CHAIN_CORE.shape, { name: textMember.nullable(), quoteSigner: textMember.nullable() }),
+);
+
+/** The schema of the answers of `GET /v1/tokens`. */
+export const TOKENS = listSchema(
+  'tokens',
+  recordSchema(TOKEN_CORE.shape, {
+    symbol: textMember.nullable(),
+    decimals: integerMember.nullable(),
+    name: passedMember,
+  }),
+);
+
+function listSchema(name: string, entry: z.ZodType): z.ZodType {
+  const list = z.array(entry);
+  return z.union([list, z.object({ [name]: list.optional(), data: list.optional() })]);
+}
+
 /** Reads a list of chains. The interface shows no shape, so a bare list and the two usual envelopes are accepted. */
 export function readChains(body: JsonValue): Parsed<ParsedList<ChainEntry>> {
   return readListing(body, {
     name: 'chains',
     read: (raw) => {
-      const chainId = integerOrNull(raw.chainId);
-      if (chainId === null) return { mismatch: `${kindOf(raw.chainId)} as chainId` };
+      const core = readCore(raw, CHAIN_CORE);
+      if ('found' in core) return { mismatch: `${core.found} as ${core.member}` };
       const { name, quoteSigner } = raw;
-      return { value: { chainId, name: textOrNull(name), quoteSigner: textOrNull(quoteSigner) } };
+      return { value: { ...core.value, name: textOrNull(name), quoteSigner: textOrNull(quoteSigner) } };
     },
   });
 }
@@ -44,12 +83,10 @@ export function readTokens(body: JsonValue): Parsed<ParsedList<TokenEntry>> {
   return readListing(body, {
     name: 'tokens',
     read: (raw) => {
-      const chainId = integerOrNull(raw.chainId);
-      if (chainId === null) return { mismatch: `${kindOf(raw.chainId)} as chainId` };
-      const address = textOrNull(raw.address);
-      if (address === null) return { mismatch: `${kindOf(raw.address)} as address` };
+      const core = readCore(raw, TOKEN_CORE);
+      if ('found' in core) return { mismatch: `${core.found} as ${core.member}` };
       const { symbol, decimals } = raw;
-      return { value: { chainId, address, symbol: textOrNull(symbol), decimals: integerOrNull(decimals) } };
+      return { value: { ...core.value, symbol: textOrNull(symbol), decimals: integerOrNull(decimals) } };
     },
   });
 }

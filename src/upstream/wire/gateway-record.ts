@@ -7,6 +7,7 @@ import {
   kindOf,
   type Members,
   type Parsed,
+  recordSchema,
   textMember,
   textOrNull,
   unreadableMembers,
@@ -58,6 +59,12 @@ const VAULT_MEMBERS: Members = {
   intentHash: textMember,
   sourceChainId: integerMember,
 };
+
+/** The schema of the answer about a gasless job. */
+export const GATEWAY_JOB = z.object({ data: recordSchema({}, JOB_MEMBERS) });
+
+/** The schema of the answer about a vault. */
+export const VAULT = z.object({ data: recordSchema({}, VAULT_MEMBERS) });
 
 export const GATEWAY_JOB_EXPECTED =
   'HTTP 200 with a JSON object { data } with members of a gasless job (id, status, error, …)';

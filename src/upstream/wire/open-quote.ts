@@ -7,8 +7,11 @@ import {
   integerOrNull,
   kindOf,
   type Members,
+  nameMember,
   type Parsed,
+  passedMember,
   readEntries,
+  recordSchema,
   textOrNull,
   unreadableMembers,
 } from './wire.ts';
@@ -68,6 +71,7 @@ const amount = z.string().regex(/^\d+$/);
 
 const fee = z.object({
   name: z.string(),
+  description: passedMember,
   amount,
   token: z.object({ address: z.string(), decimals: z.int(), symbol: z.string() }).partial().optional(),
 });
@@ -96,6 +100,22 @@ const MEMBERS: Members = {
 };
 
 const ENTRY_MEMBERS: Members = { quoteResponseID: z.string(), solverID: z.string() };
+
+/** The schema of an answer of the open quoting service. */
+export const OPEN_QUOTES = z.object({
+  data: z.array(
+    recordSchema(
+      {
+        quoteID: nameMember,
+        quoteData: z.object({
+          quoteResponse: recordSchema({ destinationAmount: amount }, MEMBERS),
+          contracts: passedMember,
+        }),
+      },
+      ENTRY_MEMBERS,
+    ),
+  ),
+});
 
 /** More than solvers give for one route. */
 const MOST_QUOTES = 1_000;

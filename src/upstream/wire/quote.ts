@@ -6,8 +6,13 @@ import {
   integerOrNull,
   kindOf,
   type Members,
+  nameMember,
+  numberMember,
   type Parsed,
+  passedMember,
+  readCore,
   readEntries,
+  recordSchema,
   textOrNull,
   unreadableMembers,
 } from './wire.ts';
@@ -68,20 +73,39 @@ const feeToken = z.union([
     address: z.string(),
     decimals: z.int().nullish().transform(orNull),
     symbol: z.string().nullish().transform(orNull),
+    chainId: passedMember,
   }),
 ]);
 
-const fee = z.object({ type: z.string(), token: feeToken.nullish().transform(orNull), amount });
+const fee = z.object({
+  type: z.string(),
+  token: feeToken.nullish().transform(orNull),
+  amount,
+  estimate: passedMember,
+});
 
 const text = z.string().nullish();
+
+const sourceMember = z.object({
+  chainId: numberMember,
+  token: text,
+  funder: text,
+  amount: amount.nullish(),
+  symbol: passedMember,
+  decimals: passedMember,
+});
+
+const CORE = z.object({
+  id: nameMember,
+  signature: nameMember,
+  expiresAt: numberMember,
+  intentHash: nameMember,
+});
 
 /** A deployment sends null for what it does not state. */
 const MEMBERS: Members = {
   type: text,
-  source: z
-    .object({ chainId: integerMember, token: text, funder: text, amount: amount.nullish() })
-    .partial()
-    .nullable(),
+  source: sourceMember,
   destination: z
     .object({
       chainId: integerMember.nullish(),
@@ -89,6 +113,8 @@ const MEMBERS: Members = {
       recipient: text,
       amountOut: amount.nullish(),
       minAmountOut: amount.nullish(),
+      symbol: passedMember,
+      decimals: passedMember,
     })
     .nullable(),
   fees: z.array(fee).nullable(),
@@ -96,14 +122,43 @@ const MEMBERS: Members = {
     .array(
       z.object({
         type: z.string(),
-        intents: z.array(z.object({ intentHash: z.string(), role: z.string() })).nullable(),
+        intents: z
+          .array(z.object({ intentHash: z.string(), role: z.string(), intent: passedMember }))
+          .nullable(),
+        provider: passedMember,
+        from: passedMember,
+        to: passedMember,
+        fees: passedMember,
+        estimatedDurationSec: passedMember,
       }),
     )
     .nullable(),
-  execution: z.object({ transaction: z.object({ type: z.string() }).nullable() }).nullable(),
+  execution: z
+    .object({
+      transaction: z
+        .object({
+          type: z.string(),
+          chainId: passedMember,
+          to: passedMember,
+          data: passedMember,
+          value: passedMember,
+          feePayer: passedMember,
+          instructions: passedMember,
+        })
+        .nullable(),
+      intent: passedMember,
+      vault: passedMember,
+    })
+    .nullable(),
+  slippage: passedMember,
   solver: z.object({ id: text }).nullable(),
   quotes: z.array(z.object({})).nullable(),
 };
+
+const SINGLE = recordSchema({ ...CORE.shape, source: sourceMember }, MEMBERS);
+
+/** The schema of an answer of the quotes endpoint. */
+export const QUOTE_ANSWER = SINGLE.extend({ quotes: z.array(SINGLE).nullish() });
 
 /** More than solvers give for one transfer. */
 const MOST_QUOTES = 1_000;
@@ -120,14 +175,8 @@ export function readQuoteAnswer(body: JsonValue): Parsed<QuoteAnswer> {
 
 function readQuote(raw: JsonValue): Parsed<Quote> {
   if (!isJsonObject(raw)) return { mismatch: `${kindOf(raw)} as the quote` };
-  const id = textOrNull(raw.id);
-  if (id === null) return { mismatch: `${kindOf(raw.id)} as id` };
-  const signature = textOrNull(raw.signature);
-  if (signature === null) return { mismatch: `${kindOf(raw.signature)} as signature` };
-  const expiresAt = integerOrNull(raw.expiresAt);
-  if (expiresAt === null) return { mismatch: `${kindOf(raw.expiresAt)} as expiresAt` };
-  const intentHash = textOrNull(raw.intentHash);
-  if (intentHash === null) return { mismatch: `${kindOf(raw.intentHash)} as intentHash` };
+  const core = readCore(raw, CORE);
+  if ('found' in core) return { mismatch: `${core.found} as ${core.member}` };
   const source = objectOf(raw.source);
   const chainId = integerOrNull(source.chainId);
   if (chainId === null) return { mismatch: `${kindOf(source.chainId)} as source.chainId` };
@@ -135,11 +184,8 @@ function readQuote(raw: JsonValue): Parsed<Quote> {
   const { transaction } = objectOf(raw.execution);
   return {
     value: {
-      id,
+      ...core.value,
       type: textOrNull(raw.type),
-      signature,
-      expiresAt,
-      intentHash,
       source: {
         chainId,
         token: textOrNull(source.token),

@@ -7,7 +7,10 @@ import {
   integerOrNull,
   kindOf,
   type Members,
+  nameMember,
   type Parsed,
+  readCore,
+  recordSchema,
   textMember,
   textOrNull,
   unreadableMembers,
@@ -74,6 +77,8 @@ const step = z.object({
 /** Unix seconds up to the year 5138: milliseconds would make every later answer appear older than this one. */
 const secondsMember = integerMember.refine((seconds) => Number(seconds) < 1e11);
 
+const CORE = z.object({ id: nameMember, type: textMember, status: nameMember });
+
 const MEMBERS: Members = {
   updatedAt: secondsMember.nullable(),
   intentHashes: z.array(textMember),
@@ -83,6 +88,12 @@ const MEMBERS: Members = {
   destinationTx: transactionSummary,
   steps: z.array(step),
 };
+
+/** The schema of a page. */
+export const STATUS_PAGE = z.object({
+  results: z.array(recordSchema(CORE.shape, MEMBERS)),
+  nextCursor: z.string().min(1).nullable(),
+});
 
 /** A page has at most fifty results. A much longer list is no page, and would take seconds to read. */
 const MOST_RESULTS = 2_000;
@@ -111,17 +122,11 @@ export function readStatusPage(body: JsonValue): Parsed<StatusPage> {
 
 function readStatusRecord(raw: JsonValue): Parsed<StatusRecord> {
   if (!isJsonObject(raw)) return { mismatch: `result: found ${kindOf(raw)}, expected an object` };
-  const id = textOrNull(raw.id);
-  if (id === null) return { mismatch: `id: found ${kindOf(raw.id)}, expected text` };
-  const type = raw.type === '' ? '' : textOrNull(raw.type);
-  if (type === null) return { mismatch: `type: found ${kindOf(raw.type)}, expected text` };
-  const status = textOrNull(raw.status);
-  if (status === null) return { mismatch: `status: found ${kindOf(raw.status)}, expected text` };
+  const core = readCore(raw, CORE);
+  if ('found' in core) return { mismatch: `${core.member}: found ${core.found}, expected text` };
   return {
     value: {
-      id,
-      type,
-      status,
+      ...core.value,
       updatedAt: secondsMember.safeParse(raw.updatedAt).success ? integerOrNull(raw.updatedAt) : null,
       intentHashes: intentHashesOf(raw),
       raw,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isExactNumber, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import { isExactNumber, isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
 
 /** Result of reading a body: the value, or a description of the unexpected content. */
 export type Parsed<T> = { value: T } | { mismatch: string };
@@ -7,8 +7,17 @@ export type Parsed<T> = { value: T } | { mismatch: string };
 /** Integer, or its digits as a string: Unix seconds, chain ids. */
 export const integerMember = z.union([z.int(), z.string().regex(/^\d{1,15}$/)]);
 
+/** The same as a number. */
+export const numberMember = integerMember.transform(Number);
+
 /** A name, hash or address: text that was sent as text. */
 export const textMember = z.string().refine((text) => !isExactNumber(text));
+
+/** The same, and not empty. */
+export const nameMember = textMember.min(1);
+
+/** A member that is stored as it comes: it has a name, and no schema. */
+export const passedMember = z.unknown().optional();
 
 /** An amount in base units. A number counts by its digits. */
 export const amountMember = z.string().refine((text) => !isExactNumber(text) || /^\d+$/.test(text));
@@ -21,6 +30,25 @@ export function unreadableMembers(raw: JsonObject, members: Members): string[] {
   return Object.entries(members)
     .filter(([name, schema]) => Object.hasOwn(raw, name) && !schema.safeParse(raw[name]).success)
     .map(([name]) => name);
+}
+
+/** Reads the members without which a record is none. Of another record, names the first that does not match. */
+export function readCore<T>(
+  raw: JsonObject,
+  core: z.ZodType<T>,
+): { value: T } | { member: string; found: string } {
+  const parsed = core.safeParse(raw);
+  if (parsed.success) return { value: parsed.data };
+  const path = (parsed.error.issues[0]?.path ?? []).map(String);
+  let value: JsonValue | undefined = raw;
+  for (const name of path) value = isJsonObject(value) ? value[name] : undefined;
+  return { member: path.join('.'), found: kindOf(value) };
+}
+
+/** The schema of a whole record: its core, and its optional members. */
+export function recordSchema(core: z.ZodRawShape, members: Members): z.ZodObject {
+  const optional = Object.entries(members).map(([name, schema]) => [name, schema.optional()]);
+  return z.object({ ...Object.fromEntries(optional), ...core });
 }
 
 /** An integer member as a number; null when it is absent, null or unreadable. */
