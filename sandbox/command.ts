@@ -1,8 +1,10 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { type Fault, faultSchema } from './faults/fault.ts';
+import { WIRES, type Wire } from './quotes/quote-shape.ts';
 import { Sandbox } from './sandbox.ts';
 
 const DEFAULT_QUOTES_PORT = 8082;
+const DEFAULT_KEY = 'sandbox-key';
 
 /** Waits for the signal that ends a program: `wait` resolves at it, `release` removes the listeners. */
 type Interrupted = () => { wait: Promise<unknown>; release: () => void };
@@ -28,7 +30,8 @@ export function sandboxCommand(interrupted: Interrupted): Command {
     )
     .option('--seed <number>', 'the same seed gives the same wallets, ids and lives', wholeNumber, 1)
     .option('--time-scale <factor>', 'how many times faster than usual transfers live', number, 1)
-    .option('--api-key <key>', 'the key that v1 endpoints accept', 'sandbox-key')
+    .option('--api-key <key>', 'the key that v1 endpoints accept', DEFAULT_KEY)
+    .option('--no-api-key', 'v1 endpoints answer without a key too')
     .option('--transfers-per-second <rate>', 'births per second; 0 stops them', number, 0.5)
     .option('--wallets <count>', 'how many wallets send and receive', wholeNumber, 10)
     .option(
@@ -43,6 +46,14 @@ export function sandboxCommand(interrupted: Interrupted): Command {
       'how many seconds blocks of the chains take to be final',
       number,
       60,
+    )
+    .addOption(
+      new Option(
+        '--wire <format>',
+        'shape of quotes: as recorded at a deployment, or the members of the interface alone',
+      )
+        .choices(WIRES)
+        .default('0.9.0'),
     )
     .option(
       '--quote-domain <name>',
@@ -70,7 +81,9 @@ type Flags = {
   quotesPort?: number;
   seed: number;
   timeScale: number;
-  apiKey: string;
+  /** False: `--no-api-key`. */
+  apiKey: string | false;
+  wire: Wire;
   transfersPerSecond: number;
   wallets: number;
   walletSkew: number;
@@ -81,10 +94,12 @@ type Flags = {
   fault: Fault[];
 };
 
-async function serve({ fault: faults, ...flags }: Flags, interrupted: Interrupted): Promise<void> {
+async function serve({ fault: faults, apiKey, ...flags }: Flags, interrupted: Interrupted): Promise<void> {
   const sandbox = new Sandbox({
     ...flags,
     faults,
+    apiKey: apiKey === false ? DEFAULT_KEY : apiKey,
+    requiresKey: apiKey !== false,
     quotesPort: flags.quotesPort ?? (flags.port === 0 ? 0 : DEFAULT_QUOTES_PORT),
   });
   const stop = interrupted();
@@ -95,7 +110,7 @@ async function serve({ fault: faults, ...flags }: Flags, interrupted: Interrupte
     .join(', ');
   process.stdout.write(
     `${[
-      `upstream:     ${sandbox.url}   (x-api-key: ${sandbox.apiKey})`,
+      `upstream:     ${sandbox.url}   (${apiKey === false ? 'no key' : `x-api-key: ${sandbox.apiKey}`})`,
       `control:      ${sandbox.controlUrl}   (GET /subjects /transitions /answers /showings /payments /requests, POST /pace /market /chains /fund /rotate-signer /faults)`,
       `quotes:       ${sandbox.quotesUrl}   (no key)`,
       `chains:       ${sandbox.url}/chains/<chainId>/<any name>   (JSON-RPC: ${chains})`,

@@ -11,8 +11,10 @@ import { createDistortion } from './faults/distort.ts';
 import type { Fault } from './faults/fault.ts';
 import { isLost, type Spoilings } from './faults/fault-hooks.ts';
 import { createFaults } from './faults/faults.ts';
+import { createIntents } from './quotes/intents.ts';
 import { createSolvers } from './quotes/pricing.ts';
 import { createQuoteDesk } from './quotes/quote-desk.ts';
+import { createQuoteShape, type Wire } from './quotes/quote-shape.ts';
 import { createQuoteSigners, type QuoteSigners } from './quotes/quote-signers.ts';
 import { createAgenda } from './world/agenda.ts';
 import { CHAINS } from './world/chains.ts';
@@ -44,6 +46,10 @@ export type SandboxOptions = {
   timeScale?: number;
   /** Default `sandbox-key`. */
   apiKey?: string;
+  /** Default true. When false, a request without a key is answered too; a wrong key is refused as ever. */
+  requiresKey?: boolean;
+  /** Shape of quotes. Default `0.9.0`, as recorded; `strict` sends the members of the interface alone. */
+  wire?: Wire;
   /** Births per second of wall clock; 0 for none but those that are announced at start. Default 0.5. */
   transfersPerSecond?: number;
   /** Number of wallets that send and receive. Default 10. */
@@ -145,10 +151,12 @@ export class Sandbox {
       seed,
       domain: options.quoteDomain ?? 'ServiceQuoteV1',
     });
+    const intents = createIntents({ seed, timeScale });
     const orders = createOrders({
       world: this.#world,
       director: this.#director,
       generator,
+      intents,
       timeScale,
       nowMs: this.#nowMs,
       changed: () => this.#timeline.rearm(),
@@ -156,8 +164,8 @@ export class Sandbox {
       prepare,
     });
     const submits = createSubmits({ orders, nowMs: this.#nowMs, newJob: (index) => drawJob(seed, index) });
+    const shape = createQuoteShape({ wire: options.wire ?? '0.9.0', intents });
     const desk = createQuoteDesk({
-      seed,
       solvers: createSolvers({ seed }),
       signers: this.#signers,
       orders,
@@ -172,15 +180,16 @@ export class Sandbox {
     };
     this.#service = createService({
       apiKey: this.apiKey,
+      requiresKey: options.requiresKey ?? true,
       gatewayPrefix: options.gatewayPrefix ?? GATEWAY_WORD,
       world: this.#world,
       distortion: createDistortion({ faults, nowMs: this.#nowMs }),
-      quoting: { signers: this.#signers, desk },
+      quoting: { signers: this.#signers, desk, shape },
       ordering: { orders, submits },
       rpc: this.#rpc,
       port,
     });
-    this.#openService = createOpenService({ seed, timeScale, desk, port });
+    this.#openService = createOpenService({ seed, timeScale, desk, intents, port });
     this.#control = createControl({
       subjects: () => this.subjects(),
       logs: {

@@ -159,7 +159,12 @@ function paymentsOf(plan: TransferPlan, status: IntentStatus): Payment[] {
     lie: null,
   };
   if (status === 'refunded') {
-    const back = { txHash: plan.refundTxHash, from: portal, recipient: funder, lie: plan.lie };
+    const back = {
+      txHash: plan.refundTxHash,
+      from: portal,
+      recipient: plan.refundRecipient ?? funder,
+      lie: plan.lie,
+    };
     return [paid, { ...paid, ...back, payment: 'refund' }];
   }
   if (status !== 'filled' && status !== 'settled') return [paid];

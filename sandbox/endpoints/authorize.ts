@@ -4,11 +4,11 @@ import { type ProblemDetails, sendProblem } from './problem.ts';
 
 /**
  * Creates the check of `x-api-key` that precedes every answer. Under `/v1` a wrong key is refused everywhere, even where none
- * is needed; a missing one is refused by the gateway, except at the deposit vaults. Elsewhere keys are ignored. Three more
+ * is needed; a missing one is refused by the gateway where one is required, except at the deposit vaults. Elsewhere keys are ignored. Three more
  * keys, made of the right one and a suffix, are known but insufficient: `-expired`, `-forbidden` and, at submits alone,
  * `-unattributed`.
  */
-export function createAuthorization({ apiKey }: { apiKey: string }) {
+export function createAuthorization({ apiKey, requiresKey }: { apiKey: string; requiresKey: boolean }) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const path = pathOf(request);
     if (!isUnder(path, '/v1')) return undefined;
@@ -18,7 +18,7 @@ export function createAuthorization({ apiKey }: { apiKey: string }) {
       const problem = refusal({ ending: endingOf(given, apiKey), path });
       return problem === null ? undefined : sendProblem(request, reply, problem);
     }
-    if (isUnder(path, '/v1/deposit-gateway')) return undefined;
+    if (!requiresKey || isUnder(path, '/v1/deposit-gateway')) return undefined;
     return refuseAtTheGate(reply);
   };
 }

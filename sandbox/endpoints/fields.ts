@@ -26,6 +26,11 @@ export const seconds = z.union([uint256, z.int().min(0).transform(BigInt)], {
 
 export const chainId = z.int().min(1);
 
+/** The name of an application at the open quoting service and at the vaults (interface, Limits). */
+export const dAppId = z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, {
+  error: 'expected 1 to 64 letters, digits, dots, underscores or hyphens',
+});
+
 /** An EVM address in any case; becomes lower case, because a wrong checksum is no error here. */
 export const evmAddress = z
   .templateLiteral(['0x', z.string()])

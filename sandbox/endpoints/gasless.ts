@@ -136,6 +136,7 @@ export function addGasless(
     signer: await recoverSigner(erc3009Data(token, authorization), signature),
     nonce: erc3009Nonce(token, authorization),
     amount: authorization.value,
+    isPermit: false,
     validAfter: authorization.validAfter,
     validUntil: authorization.validBefore - 1n,
   }));
@@ -148,6 +149,7 @@ export function addGasless(
       signer: await recoverSigner(permit2Data(token.chainId, authorization), signature),
       nonce: `permit2 ${token.chainId} ${authorization.owner} ${authorization.nonce}`.toLowerCase(),
       amount: authorization.amount,
+      isPermit: true,
       validAfter: 0n,
       validUntil: authorization.deadline,
     };
@@ -162,6 +164,7 @@ export function addGasless(
       signer: await recoverSigner(permit3Data(authorization), signature),
       nonce: `permit3 ${authorization.owner} ${authorization.salt}`.toLowerCase(),
       amount: permit.amount,
+      isPermit: true,
       validAfter: BigInt(authorization.timestamp),
       validUntil: BigInt(authorization.deadline),
     };

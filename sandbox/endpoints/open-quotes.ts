@@ -1,45 +1,62 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
-import { bytesToHex } from 'viem';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Answering } from '../control/answer-log.ts';
-import { portalAddress, type QuoteDesk } from '../quotes/quote-desk.ts';
+import type { Intents } from '../quotes/intents.ts';
+import type { Offer, QuoteDesk } from '../quotes/quote-desk.ts';
 import { findRoute, type Place, type Route, type RouteEnds, refuseAmount } from '../quotes/route.ts';
 import type { Token } from '../world/chains.ts';
-import { address, uuid } from '../world/identifiers.ts';
+import { uuid } from '../world/identifiers.ts';
 import { QUOTE_VALIDITY_SECONDS, VAULT_VALIDITY_SECONDS } from '../world/plan.ts';
-import { bytes, randomStream } from '../world/random.ts';
-import { amount, chainId, evmAddress, fieldErrors } from './fields.ts';
+import { randomStream } from '../world/random.ts';
+import { amount, chainId, dAppId, evmAddress, fieldErrors } from './fields.ts';
 import type { FieldError } from './problem.ts';
 
 const text = z.string().min(1);
 
-const bodySchema = z.strictObject({
-  dAppID: z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, {
-    error: 'expected 1 to 64 letters, digits, dots, underscores or hyphens',
-  }),
-  intentExecutionTypes: z
-    .array(z.enum(['SELF_PUBLISH', 'GASLESS']))
-    .min(1)
-    .default(['SELF_PUBLISH']),
-  quoteRequest: z.strictObject({
-    sourceChainID: chainId,
-    destinationChainID: chainId,
-    sourceToken: text,
-    destinationToken: text,
-    sourceAmount: amount,
-    funder: text,
-    recipient: text,
-  }),
-  contracts: z
-    .strictObject({
-      sourcePortal: evmAddress.optional(),
-      destinationPortal: evmAddress.optional(),
-      prover: evmAddress.optional(),
-    })
-    .optional(),
-});
+const common = {
+  sourceChainID: chainId,
+  destinationChainID: chainId,
+  sourceToken: text,
+  destinationToken: text,
+  funder: text,
+  recipient: text,
+  refundRecipient: text.optional(),
+};
 
-type Body = z.infer<typeof bodySchema>;
+/** The body with the amount that an endpoint fixes. */
+const bodyWith = <Shape extends z.ZodRawShape>(quoteRequest: z.ZodObject<Shape, z.core.$strict>) =>
+  z.strictObject({
+    dAppID: dAppId,
+    intentExecutionTypes: z
+      .array(z.enum(['SELF_PUBLISH', 'GASLESS']))
+      .min(1)
+      .default(['SELF_PUBLISH']),
+    quoteRequest,
+    contracts: z
+      .strictObject({
+        sourcePortal: evmAddress.optional(),
+        destinationPortal: evmAddress.optional(),
+        prover: evmAddress.optional(),
+      })
+      .optional(),
+  });
+
+const exactInSchema = bodyWith(z.strictObject({ ...common, sourceAmount: amount }));
+const exactOutSchema = bodyWith(z.strictObject({ ...common, destinationAmount: amount }));
+
+type Body = z.infer<typeof exactInSchema> | z.infer<typeof exactOutSchema>;
+
+/** The quotes for a request, or the fields that are wrong. No entries: no solver quotes it. */
+type Quoted =
+  | { type: 'invalid'; errors: readonly FieldError[] }
+  | { type: 'quoted'; body: Body; offers: Offer[]; entries: Entry[] };
+
+type Entry = {
+  quoteID: string;
+  quoteResponseID: string;
+  solverID: string;
+  quoteData: { contracts: object; quoteResponse: object };
+};
 
 /** Answers in the open quoting service's own error form. */
 export function refuseOpen(
@@ -51,93 +68,149 @@ export function refuseOpen(
   return reply.code(statusCode).type('application/json').send(JSON.stringify(body));
 }
 
-/** Adds `POST /api/v3/quotes/exactIn`: an entry per solver and execution type, the best output first; none is a success. */
+/**
+ * Adds the quotes of the open service: an entry per solver and execution type, the best first; none is a success. `single`
+ * answers with the best one alone, `{ data: { quoteResponse, contracts } }`, and 404 where there is none.
+ */
 export function addOpenQuotes(
   app: FastifyInstance,
   {
     seed,
     timeScale,
     desk,
+    intents,
     nowMs,
     answering,
-  }: { seed: number; timeScale: number; desk: QuoteDesk; nowMs: () => number; answering: Answering },
-): void {
-  const portal = portalAddress(seed);
-  const prover = address(randomStream(seed, 'prover'), 'evm');
-  let quoted = 0;
-
-  function entries({
-    body: { quoteRequest, contracts, intentExecutionTypes },
-    route: { source, destination },
-    prices,
   }: {
-    body: Body;
-    route: Extract<Route, { type: 'route' }>;
-    prices: ReturnType<QuoteDesk['prices']>;
-  }): object[] {
+    seed: number;
+    timeScale: number;
+    desk: QuoteDesk;
+    intents: Intents;
+    nowMs: () => number;
+    answering: Answering;
+  },
+): void {
+  let drawn = 0;
+
+  function entryOf(
+    { solver, price }: Offer,
+    {
+      body: { quoteRequest, contracts },
+      route: { source, destination },
+      intentExecutionType,
+    }: { body: Body; route: Extract<Route, { type: 'route' }>; intentExecutionType: string },
+  ): Entry {
     const nowSeconds = nowMs() / 1000;
-    return prices.flatMap(({ solver, price }) =>
-      intentExecutionTypes.map((intentExecutionType) => {
-        const random = randomStream(seed, 'open-quote', quoted++);
-        return {
-          quoteID: `quote:${uuid(random)}`,
-          quoteResponseID: `quoteResponse:${uuid(random)}`,
-          solverID: solver.address,
-          quoteData: {
-            contracts: {
-              sourcePortal: contracts?.sourcePortal ?? portal,
-              destinationPortal: contracts?.destinationPortal ?? portal,
-              prover: contracts?.prover ?? prover,
-            },
-            quoteResponse: {
-              intentExecutionType,
-              sourceChainID: source.chain.chainId,
-              destinationChainID: firstChain(source, destination),
-              finalDestinationChainID: destination.chain.chainId,
-              sourceToken: source.token.address,
-              destinationToken: destination.token.address,
-              sourceAmount: price.sourceAmount.toString(),
-              destinationAmount: price.destinationAmount.toString(),
-              minimumDestinationAmount: (price.destinationAmount - price.destinationAmount / 200n).toString(),
-              funder: quoteRequest.funder,
-              refundRecipient: quoteRequest.funder,
-              recipient: quoteRequest.recipient,
-              fees: [
-                fee({ name: 'Solver fee', kind: 'solver', token: source.token, amount: price.solverFee }),
-                fee({
-                  name: 'Protocol fee',
-                  kind: 'protocol',
-                  token: source.token,
-                  amount: price.protocolFee,
-                }),
-              ],
-              deadline: Math.ceil(nowSeconds + (QUOTE_VALIDITY_SECONDS + VAULT_VALIDITY_SECONDS) / timeScale),
-              quoteExpiry: Math.ceil(nowSeconds + QUOTE_VALIDITY_SECONDS / timeScale),
-              estimatedFulfillTimeSec: solver.fillSeconds,
-              encodedRoute: bytesToHex(bytes(random, 128)),
-            },
-          },
-        };
-      }),
+    const name = `open ${drawn}`;
+    const random = randomStream(seed, 'open-quote', drawn++);
+    const { funder, recipient, refundRecipient = funder } = quoteRequest;
+    const quoteExpiry = Math.ceil(nowSeconds + QUOTE_VALIDITY_SECONDS / timeScale);
+    const atSource = intents.contractsOf(source.chain.kind);
+    const atDestination = intents.contractsOf(destination.chain.kind);
+    const intent = intents.make(
+      {
+        name,
+        source: { chain: source.chain, token: source.token.address, amount: String(price.sourceAmount) },
+        destination: {
+          chain: destination.chain,
+          token: destination.token.address,
+          amount: String(price.destinationAmount),
+        },
+        recipient,
+        creator: refundRecipient,
+        expiresAt: quoteExpiry,
+      },
+      { portal: contracts?.destinationPortal, prover: contracts?.prover },
     );
+    return {
+      quoteID: `quote:${uuid(random)}`,
+      quoteResponseID: `quoteResponse:${uuid(random)}`,
+      solverID: solver.address,
+      quoteData: {
+        contracts: {
+          sourcePortal: contracts?.sourcePortal ?? atSource.portal,
+          destinationPortal: contracts?.destinationPortal ?? atDestination.portal,
+          prover: contracts?.prover ?? atSource.prover,
+        },
+        quoteResponse: {
+          intentExecutionType,
+          sourceChainID: source.chain.chainId,
+          destinationChainID: firstChain(source, destination),
+          finalDestinationChainID: destination.chain.chainId,
+          sourceToken: source.token.address,
+          destinationToken: destination.token.address,
+          sourceAmount: price.sourceAmount.toString(),
+          destinationAmount: price.destinationAmount.toString(),
+          minimumDestinationAmount: (price.destinationAmount - price.destinationAmount / 200n).toString(),
+          funder,
+          refundRecipient,
+          recipient,
+          fees: [
+            fee({ name: 'Solver fee', kind: 'solver', token: source.token, amount: price.solverFee }),
+            fee({ name: 'Protocol fee', kind: 'protocol', token: source.token, amount: price.protocolFee }),
+          ],
+          deadline: Math.ceil(nowSeconds + (QUOTE_VALIDITY_SECONDS + VAULT_VALIDITY_SECONDS) / timeScale),
+          quoteExpiry,
+          estimatedFulfillTimeSec: solver.fillSeconds,
+          encodedRoute: intent.encodedRoute,
+        },
+      },
+    };
   }
 
-  app.post('/api/v3/quotes/exactIn', (request, reply) => {
-    const parsed = bodySchema.safeParse(request.body);
-    if (!parsed.success) return refuseOpen(reply, { statusCode: 400, errors: fieldErrors(parsed.error) });
+  function quote(schema: z.ZodType<Body>, found: unknown): Quoted {
+    const parsed = schema.safeParse(found);
+    if (!parsed.success) return { type: 'invalid', errors: fieldErrors(parsed.error) };
     const body = parsed.data;
     const route = findRoute(routeEnds(body));
-    if (route.type === 'invalid') return refuseOpen(reply, { statusCode: 400, errors: route.errors });
-    const { sourceAmount } = body.quoteRequest;
-    const isNotified = route.type === 'route' && refuseAmount(sourceAmount, route.destination.chain) === null;
-    const prices = isNotified ? desk.prices({ type: 'exact-in', amount: sourceAmount }) : [];
-    const data = isNotified ? entries({ body, route, prices }) : [];
-    const quoted = {
-      request: { ...body.quoteRequest, sourceAmount: sourceAmount.toString() },
-      outputs: prices.map(({ price }) => price.destinationAmount.toString()),
-    };
-    return answering.sendMade(request, reply, { statusCode: 201, body: { data }, quoted });
-  });
+    if (route.type === 'invalid') return route;
+    const { quoteRequest } = body;
+    const wanted =
+      'sourceAmount' in quoteRequest
+        ? ({ type: 'exact-in', amount: quoteRequest.sourceAmount } as const)
+        : ({ type: 'exact-out', amountOut: quoteRequest.destinationAmount } as const);
+    const fixed = wanted.type === 'exact-in' ? wanted.amount : wanted.amountOut;
+    if (route.type === 'refused' || refuseAmount(fixed, route.destination.chain) !== null) {
+      return { type: 'quoted', body, offers: [], entries: [] };
+    }
+    const offers = desk.prices(wanted);
+    const entries = offers.flatMap((offer) =>
+      body.intentExecutionTypes.map((intentExecutionType) =>
+        entryOf(offer, { body, route, intentExecutionType }),
+      ),
+    );
+    return { type: 'quoted', body, offers, entries };
+  }
+
+  function addQuotes(
+    path: string,
+    schema: z.ZodType<Body>,
+    bodyOf: (entries: readonly Entry[]) => object | null,
+  ): void {
+    app.post(path, (request: FastifyRequest, reply: FastifyReply) => {
+      const found = quote(schema, request.body);
+      if (found.type === 'invalid') return refuseOpen(reply, { statusCode: 400, errors: found.errors });
+      const { body, offers, entries } = found;
+      const data = bodyOf(entries);
+      if (data === null) {
+        const errors = [{ field: 'quoteRequest', detail: 'no solver quoted it' }];
+        return refuseOpen(reply, { statusCode: 404, errors });
+      }
+      const asSent = Object.entries(body.quoteRequest).map(([key, value]) => [
+        key,
+        typeof value === 'bigint' ? value.toString() : value,
+      ]);
+      const quoted = {
+        request: Object.fromEntries(asSent),
+        outputs: offers.map(({ price }) => price.destinationAmount.toString()),
+      };
+      return answering.sendMade(request, reply, { statusCode: 201, body: { data }, quoted });
+    });
+  }
+
+  addQuotes('/api/v3/quotes/exactIn', exactInSchema, (entries) => entries);
+  addQuotes('/api/v3/quotes/exactOut', exactOutSchema, (entries) => entries);
+  addQuotes('/api/v3/quotes/single', exactInSchema, ([best]) => best?.quoteData ?? null);
 }
 
 /** The chain where the intent itself ends: a transfer to a chain that is not EVM passes over another one. */
@@ -147,13 +220,16 @@ function firstChain(source: Place, destination: Place): number {
 }
 
 function routeEnds({ quoteRequest }: Body): RouteEnds {
+  const { refundRecipient } = quoteRequest;
   const addresses = (names: readonly ('sourceToken' | 'destinationToken' | 'funder' | 'recipient')[]) =>
     names.map((name) => ({ field: `quoteRequest.${name}`, value: quoteRequest[name] }));
+  const refunded =
+    refundRecipient === undefined ? [] : [{ field: 'quoteRequest.refundRecipient', value: refundRecipient }];
   return {
     source: {
       chainId: quoteRequest.sourceChainID,
       token: quoteRequest.sourceToken,
-      addresses: addresses(['sourceToken', 'funder']),
+      addresses: [...addresses(['sourceToken', 'funder']), ...refunded],
     },
     destination: {
       chainId: quoteRequest.destinationChainID,

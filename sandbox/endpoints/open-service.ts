@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import fastify, { type FastifyError, type FastifyInstance } from 'fastify';
 import { addFaultHooks } from '../faults/fault-hooks.ts';
+import type { Intents } from '../quotes/intents.ts';
 import type { QuoteDesk } from '../quotes/quote-desk.ts';
 import { pathOf } from '../world/path.ts';
 import { addOpenQuotes, refuseOpen } from './open-quotes.ts';
@@ -12,11 +13,13 @@ export function createOpenService({
   seed,
   timeScale,
   desk,
+  intents,
   port,
 }: {
   seed: number;
   timeScale: number;
   desk: QuoteDesk;
+  intents: Intents;
   port: PortDeps;
 }): FastifyInstance {
   const { answering, requests, nowMs } = port;
@@ -46,6 +49,6 @@ export function createOpenService({
     const errors = [{ field: 'body', detail: error.message }];
     return refuseOpen(reply, { statusCode: isClients ? 400 : 500, errors });
   });
-  addOpenQuotes(app, { seed, timeScale, desk, nowMs, answering });
+  addOpenQuotes(app, { seed, timeScale, desk, intents, nowMs, answering });
   return app;
 }

@@ -112,7 +112,7 @@ export type GatewayCode = ProblemCode | 'not-found';
 
 /**
  * Answers in the deposit-vault endpoints' own error format. The interface states only that it is not a Problem; the sandbox
- * sends `{ statusCode, error, message, code, requestId }`.
+ * sends `{ statusCode, error, message, code, details: { cause }, requestId }`, since clients show `details.cause` first.
  */
 export function refuse(
   reply: FastifyReply,
@@ -120,6 +120,7 @@ export function refuse(
 ): FastifyReply {
   const statusCode = code === 'not-found' ? 404 : PROBLEMS[code].status;
   const requestId = requestIdOf(reply.request);
-  const body = { statusCode, error: STATUS_CODES[statusCode], message, code, requestId };
+  const details = { cause: message };
+  const body = { statusCode, error: STATUS_CODES[statusCode], message, code, details, requestId };
   return reply.code(statusCode).type('application/json').send(JSON.stringify(body));
 }

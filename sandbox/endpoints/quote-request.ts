@@ -36,6 +36,7 @@ const bodySchema = z.strictObject({
       },
     )
     .default(DEFAULT_SLIPPAGE),
+  refundRecipient: address.optional(),
   source: z.strictObject({ chainId, token: address, funder: address, amount: amount.optional() }),
   destination: z.strictObject({
     chainId,
@@ -51,6 +52,8 @@ const HINTS = {
   swapType: 'retired, use type',
   funder: 'the funder belongs under source.funder',
   encodedRoute: 'retired',
+  'options.visibility': 'retired with 0.8.0',
+  'source.refundRecipient': 'refundRecipient belongs at the top level',
   dAppID: 'use dappId',
   amount: 'the amount belongs under source.amount',
   recipient: 'the recipient belongs under destination.recipient',

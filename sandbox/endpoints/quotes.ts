@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Answering } from '../control/answer-log.ts';
 import type { QuoteDesk, QuoteOrder } from '../quotes/quote-desk.ts';
+import type { QuoteShape } from '../quotes/quote-shape.ts';
 import { findRoute, type RouteEnds, refuseAmount } from '../quotes/route.ts';
 import { type ProblemCode, sendInvalidRequest, sendProblem } from './problem.ts';
 import { parseQuoteRequest, type QuoteBody } from './quote-request.ts';
@@ -8,7 +9,7 @@ import { parseQuoteRequest, type QuoteBody } from './quote-request.ts';
 /** Adds `POST /v1/quotes`. With `options.allQuotes` every solver's quote can be funded; the answer itself is the best. */
 export function addQuotes(
   app: FastifyInstance,
-  { answering, desk }: { answering: Answering; desk: QuoteDesk },
+  { answering, desk, shape }: { answering: Answering; desk: QuoteDesk; shape: QuoteShape },
 ): void {
   function refuse(
     request: FastifyRequest,
@@ -52,21 +53,22 @@ export function addQuotes(
       type: wanted.type,
       source: { ...route.source, funder: body.source.funder },
       destination: { ...route.destination, recipient: body.destination.recipient, minAmountOut },
+      refundRecipient: body.refundRecipient ?? null,
       slippageMillionths,
     };
-    const quote = await desk.quote(order, best.price);
+    const quote = await desk.quote(order, best);
     if (body.options?.allQuotes !== true) {
-      return answering.sendMade(request, reply, { statusCode: 200, body: quote });
+      return answering.sendMade(request, reply, { statusCode: 200, body: shape(quote, null) });
     }
     const quotes = [quote];
-    for (const { price } of others) {
-      quotes.push(await desk.quote(order, price));
-    }
-    return answering.sendMade(request, reply, { statusCode: 200, body: { ...quote, quotes } });
+    for (const offer of others) quotes.push(await desk.quote(order, offer));
+    return answering.sendMade(request, reply, { statusCode: 200, body: shape(quote, quotes) });
   });
 }
 
-function routeEnds({ source, destination }: QuoteBody): RouteEnds {
+function routeEnds({ source, destination, refundRecipient }: QuoteBody): RouteEnds {
+  const refunded =
+    refundRecipient === undefined ? [] : [{ field: 'refundRecipient', value: refundRecipient }];
   return {
     source: {
       chainId: source.chainId,
@@ -74,6 +76,7 @@ function routeEnds({ source, destination }: QuoteBody): RouteEnds {
       addresses: [
         { field: 'source.token', value: source.token },
         { field: 'source.funder', value: source.funder },
+        ...refunded,
       ],
     },
     destination: {

@@ -4,6 +4,7 @@ import { isOfChains, type RpcPort, refuseRpc } from '../chains/rpc-port.ts';
 import type { Distortion } from '../faults/distort.ts';
 import { addFaultHooks } from '../faults/fault-hooks.ts';
 import type { QuoteDesk } from '../quotes/quote-desk.ts';
+import type { QuoteShape } from '../quotes/quote-shape.ts';
 import type { QuoteSigners } from '../quotes/quote-signers.ts';
 import type { Orders } from '../world/orders.ts';
 import { isUnder, pathOf } from '../world/path.ts';
@@ -17,18 +18,21 @@ import type { PortDeps } from './port-parts.ts';
 import { PROBLEMS, refuse, sendProblem } from './problem.ts';
 import { addQuotes } from './quotes.ts';
 import { addStatus } from './status.ts';
-import { addVaults } from './vaults.ts';
+import { addVaultCreation } from './vault-creation.ts';
+import { addVaultSubmits } from './vault-submits.ts';
 
 /** The word of the interface in the paths of the deposit-vault endpoints. Logs and faults have it whatever the prefix is. */
 export const GATEWAY_WORD = 'deposit-gateway';
 
 type ServiceDeps = {
   apiKey: string;
+  /** False where a request without a key is answered too. */
+  requiresKey: boolean;
   /** The word in the paths of this deployment. */
   gatewayPrefix: string;
   world: World;
   distortion: Distortion;
-  quoting: { signers: QuoteSigners; desk: QuoteDesk };
+  quoting: { signers: QuoteSigners; desk: QuoteDesk; shape: QuoteShape };
   ordering: { orders: Orders; submits: Submits };
   rpc: RpcPort;
   port: PortDeps;
@@ -37,10 +41,11 @@ type ServiceDeps = {
 /** The main port, for the upstream's clients. */
 export function createService({
   apiKey,
+  requiresKey,
   gatewayPrefix,
   world,
   distortion,
-  quoting: { signers, desk },
+  quoting: { signers, desk, shape },
   ordering: { orders, submits },
   rpc,
   port,
@@ -68,7 +73,7 @@ export function createService({
         : sendProblem(request, reply, { code });
     },
   });
-  app.addHook('onRequest', createAuthorization({ apiKey }));
+  app.addHook('onRequest', createAuthorization({ apiKey, requiresKey }));
   app.setNotFoundHandler((request, reply) => {
     if (!isUnder(pathOf(request), '/v1')) return reply.code(404).type('text/plain').send('Not Found');
     // A path that begins no endpoint does not pass the gateway (interface, Errors, 404).
@@ -84,10 +89,11 @@ export function createService({
   });
   addStatus(app, { world, answering, distortion });
   addDiscovery(app, { answering, signers });
-  addQuotes(app, { answering, desk });
+  addQuotes(app, { answering, desk, shape });
   addGasless(app, { world, answering, orders, submits });
   addDepositGateway(app, { world, answering, distortion });
-  addVaults(app, { world, answering, orders, submits, desk });
+  addVaultCreation(app, { answering, orders, desk });
+  addVaultSubmits(app, { world, answering, orders, submits });
   rpc.addTo(app);
   return app;
 }

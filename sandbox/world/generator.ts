@@ -1,6 +1,6 @@
 import { type Chain, type ChainKind, chainsOfKind, tokenAt, tokensOf } from './chains.ts';
 import { address, intentHash, transactionHash, uuid } from './identifiers.ts';
-import type { Fate, Leg, Origin, TransferPlan, Waits } from './plan.ts';
+import type { Fate, Job, Leg, Origin, TransferPlan, Waits } from './plan.ts';
 import {
   between,
   chance,
@@ -21,6 +21,8 @@ export type Order = {
   origin: 'quote' | 'vault';
   funder: string | null;
   recipient: string;
+  /** Null where it is the funder. */
+  refundRecipient: string | null;
   source: Omit<Leg, 'txHash'>;
   destination: Omit<Leg, 'txHash'>;
 };
@@ -83,13 +85,14 @@ export function createGenerator(options: { seed: number; wallets: number; wallet
         fate: wantedFate ?? drawnFate,
         funder: funder.address,
         recipient: recipient.address,
+        refundRecipient: null,
         source,
         destination,
         refundTxHash: transactionHash(random, source.chain.kind),
         quoteUuid: origin === 'quote' || origin === 'gasless' ? uuid(random) : null,
         job:
           origin === 'gasless'
-            ? { uuid: uuid(random), permitTxHash: transactionHash(random, source.chain.kind) }
+            ? jobOf({ uuid: uuid(random), permitTxHash: transactionHash(random, source.chain.kind) })
             : null,
         vaultAddress: origin === 'vault' ? address(random, 'evm') : null,
         swap: null,
@@ -100,7 +103,7 @@ export function createGenerator(options: { seed: number; wallets: number; wallet
         waits: drawWaits(random),
       };
     },
-    ordered(index, { origin, funder, recipient, source, destination }) {
+    ordered(index, { origin, funder, recipient, refundRecipient, source, destination }) {
       const random = randomStream(seed, 'transfer', 'ordered', index);
       return {
         intentHash: intentHash(random),
@@ -108,6 +111,7 @@ export function createGenerator(options: { seed: number; wallets: number; wallet
         fate: 'settled',
         funder: funder ?? address(random, source.chain.kind),
         recipient,
+        refundRecipient,
         source: { ...source, txHash: transactionHash(random, source.chain.kind) },
         destination: { ...destination, txHash: transactionHash(random, destination.chain.kind) },
         refundTxHash: transactionHash(random, source.chain.kind),
@@ -141,6 +145,11 @@ function swapOf(
     token: arriving.address,
     txHash: transactionHash(random, destination.chain.kind),
   };
+}
+
+/** Half of the jobs are ERC-3009 authorizations: the first hex digit of the id decides, so that no other draw moves. */
+function jobOf({ uuid: id, permitTxHash }: { uuid: string; permitTxHash: string }): Job {
+  return { uuid: id, permitTxHash: id < '8' ? permitTxHash : null };
 }
 
 function drawFrom(list: readonly Wallet[], skew: number): (random: Random) => Wallet {

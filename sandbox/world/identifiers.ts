@@ -67,6 +67,13 @@ export function isAddress(text: string, kind: ChainKind): boolean {
   }
 }
 
+/** Bytes of an address: 32 of Solana, else 20. Throws for a text that is none of this kind. */
+export function addressBytes(text: string, kind: ChainKind): Uint8Array {
+  if (!isAddress(text, kind)) throw new Error(`found ${text}, expected an address of kind ${kind}`);
+  if (kind === 'evm') return Uint8Array.from(Buffer.from(text.slice(2), 'hex'));
+  return kind === 'solana' ? base58.decode(text) : base58check.decode(text).slice(1);
+}
+
 function decoded(coder: BytesCoder, text: string): Uint8Array | null {
   // Decoding takes time that grows with the square of the length; no address is longer.
   if (text.length > 64) return null;

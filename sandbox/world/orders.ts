@@ -1,7 +1,14 @@
 import type { Director, Life } from '../faults/director.ts';
+import type { Intent, Intents } from '../quotes/intents.ts';
 import type { Generator, Order } from './generator.ts';
 import { lifeOfFunded } from './life.ts';
-import { type Fate, QUOTE_VALIDITY_SECONDS, type TransferPlan, VAULT_VALIDITY_SECONDS } from './plan.ts';
+import {
+  type Fate,
+  type Job,
+  QUOTE_VALIDITY_SECONDS,
+  type TransferPlan,
+  VAULT_VALIDITY_SECONDS,
+} from './plan.ts';
 import { vaultKey, type World } from './world.ts';
 
 /** End of a transfer that a client ordered. */
@@ -18,26 +25,29 @@ export type OrderedLife = {
 export type Fundable = {
   readonly plan: TransferPlan;
   readonly expiresAt: number;
+  /** The intents of the plan, the main one first. */
+  readonly intents: readonly [Intent, ...Intent[]];
   /** A description of its funding; null while it is not funded. */
   readonly fundedBy: string | null;
 };
 
 /** Quotes and vaults that clients made, and their lives. */
 export type Orders = {
-  /** Draws a transfer and the end of its funding. It is unknown to all before `open`. */
-  prepare(order: Order): Fundable;
+  /** Draws a transfer, the end of its funding, and its intents. It is unknown to all before `open`. */
+  prepare(order: Order, validity?: { seconds: number }): Fundable;
   open(fundable: Fundable): void;
   quote(uuid: string): Fundable | undefined;
   vault(vault: { chainId: number; address: string }): Fundable | undefined;
   isExpired(fundable: Fundable): boolean;
   fundByTransaction(fundable: Fundable, how: OrderedLife): void;
-  fundByJob(fundable: Fundable, by: { job: NonNullable<TransferPlan['job']>; funder: string }): void;
+  fundByJob(fundable: Fundable, by: { job: Job; funder: string }): void;
 };
 
 export function createOrders({
   world,
   director,
   generator,
+  intents,
   timeScale,
   nowMs,
   changed,
@@ -47,6 +57,7 @@ export function createOrders({
   world: World;
   director: Director;
   generator: Generator;
+  intents: Intents;
   timeScale: number;
   nowMs: () => number;
   changed: () => void;
@@ -78,8 +89,24 @@ export function createOrders({
   ): void {
     if (fundable.fundedBy !== null) throw new Error(`already funded by ${fundable.fundedBy}`);
     const plan = prepare(agreed);
-    store({ plan, expiresAt: fundable.expiresAt, fundedBy });
+    store({ ...fundable, plan, fundedBy });
     live({ plan, deadline: fundable.expiresAt, steps: lifeOfFunded(plan) });
+  }
+
+  /** A token that is swapped after its arrival goes to the Portal, where a second intent waits for it. */
+  function intentsOf(
+    { funder, recipient, refundRecipient, source, destination, swap }: TransferPlan,
+    terms: { name: string; expiresAt: number },
+  ): Fundable['intents'] {
+    const creator = refundRecipient ?? funder;
+    if (swap === null) return [intents.make({ ...terms, source, destination, recipient, creator })];
+    const { portal } = intents.contractsOf(destination.chain.kind);
+    const arriving = { ...destination, token: swap.token };
+    const name = `${terms.name}, swap`;
+    return [
+      intents.make({ ...terms, source, destination: arriving, recipient: portal, creator }),
+      intents.make({ ...terms, name, source: arriving, destination, recipient, creator: recipient }),
+    ];
   }
 
   const quoteOf = (uuid: string): Fundable | undefined => quotes.get(uuid.toLowerCase());
@@ -87,15 +114,18 @@ export function createOrders({
     vaults.get(vaultKey(vault));
 
   return {
-    prepare(order) {
-      const plan = generator.ordered(drafted++, order);
-      const validitySeconds = order.origin === 'quote' ? QUOTE_VALIDITY_SECONDS : VAULT_VALIDITY_SECONDS;
+    prepare(order, validity) {
+      const name = `order ${drafted}`;
+      const drawn = generator.ordered(drafted++, order);
+      const usual = order.origin === 'quote' ? QUOTE_VALIDITY_SECONDS : VAULT_VALIDITY_SECONDS;
       // Rounded up, so that it can be funded for a time at any time scale.
-      return {
-        plan,
-        expiresAt: Math.ceil(nowMs() / 1000 + validitySeconds / timeScale),
-        fundedBy: null,
-      };
+      const expiresAt = Math.ceil(nowMs() / 1000 + (validity?.seconds ?? usual) / timeScale);
+      const made = intentsOf(drawn, { name, expiresAt });
+      const [main, second] = made;
+      const swap =
+        drawn.swap === null || second === undefined ? null : { ...drawn.swap, intentHash: second.hash };
+      const plan = { ...drawn, intentHash: main.hash, swap };
+      return { plan, expiresAt, intents: made, fundedBy: null };
     },
     open(fundable) {
       store(fundable);

@@ -13,6 +13,9 @@ export type Fate = 'settled' | 'late-details' | 'refunded' | 'failed' | 'unborn'
 /** One side of a transfer: tokens on a chain and the transaction that moves them. */
 export type Leg = { chain: Chain; token: string; amount: string; txHash: string };
 
+/** A gasless job. `permitTxHash` is null for an ERC-3009 authorization, which needs no transaction of its own. */
+export type Job = { uuid: string; permitTxHash: string | null };
+
 /** Everything about one transfer, drawn before its birth. */
 export type TransferPlan = {
   intentHash: string;
@@ -20,11 +23,13 @@ export type TransferPlan = {
   fate: Fate;
   funder: string;
   recipient: string;
+  /** Receives a refund; null where it is the funder. */
+  refundRecipient: string | null;
   source: Leg;
   destination: Leg;
   refundTxHash: string;
   quoteUuid: string | null;
-  job: { uuid: string; permitTxHash: string } | null;
+  job: Job | null;
   vaultAddress: string | null;
   /** For a quote between two symbols: an intent of its own swaps the arriving token. */
   swap: { intentHash: string; token: string; txHash: string } | null;
@@ -56,6 +61,9 @@ export type Waits = {
 
 /** Time in which a vault can be funded, in seconds before time is scaled. */
 export const VAULT_VALIDITY_SECONDS = 300;
+
+/** The same of a vault of the legacy generation, which names no destination. */
+export const LEGACY_VAULT_VALIDITY_SECONDS = 4 * 3_600;
 
 /** Time in which a quote can be funded, in seconds before time is scaled. */
 export const QUOTE_VALIDITY_SECONDS = 300;

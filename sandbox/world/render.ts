@@ -1,5 +1,5 @@
 import type { Shown } from './life.ts';
-import { intentHashesOf, type Leg, type TransferPlan } from './plan.ts';
+import { intentHashesOf, type Job, type Leg, type TransferPlan } from './plan.ts';
 import type {
   GatewayJobRecord,
   GatewayJobStatus,
@@ -13,13 +13,17 @@ import type {
   VaultState,
 } from './record.ts';
 
-/** The deposit gateway's state for each of the status endpoint's. */
-export const GATEWAY_WORDS = {
+const GATEWAY_WORDS = {
   pending: 'PENDING',
   submitted: 'PERMIT_SENT',
   published: 'COMPLETED',
   failed: 'FAILED',
 } as const satisfies Record<JobStatus, GatewayJobStatus>;
+
+/** The deposit gateway's state of a job for that of the status endpoint: without a permit, none is sent. */
+export function gatewayWord({ permitTxHash }: Job, status: JobStatus): GatewayJobStatus {
+  return status === 'submitted' && permitTxHash === null ? 'PENDING' : GATEWAY_WORDS[status];
+}
 
 const BRIDGE_WORDS = {
   nothing: 'CREATED',
@@ -65,7 +69,7 @@ export function quoteRecord({
 
 type JobAt = {
   plan: TransferPlan;
-  job: { uuid: string; permitTxHash: string };
+  job: Job;
   status: JobStatus;
 };
 
@@ -106,9 +110,9 @@ export function jobRecord({ plan, job, status, updatedAt }: JobAt & { updatedAt:
 export function gatewayJobRecord({ plan, job, status }: JobAt): GatewayJobRecord {
   return {
     id: job.uuid,
-    status: GATEWAY_WORDS[status],
+    status: gatewayWord(job, status),
     amount: plan.source.amount,
-    ...(status === 'pending' ? {} : { permitTxHash: job.permitTxHash }),
+    ...(status === 'pending' || job.permitTxHash === null ? {} : { permitTxHash: job.permitTxHash }),
     ...(status === 'published' ? { transferTxHash: plan.source.txHash, intentHash: plan.intentHash } : {}),
     ...(status === 'failed' ? { error: 'the transfer reverted: transfer amount exceeds balance' } : {}),
   };

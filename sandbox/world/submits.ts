@@ -14,6 +14,8 @@ export type Submit = {
   /** Identity that is used once: a scheme, a contract, an owner and a number. */
   nonce: string;
   amount: bigint;
+  /** True where a permit precedes the transfer: with an ERC-3009 authorization none does. */
+  isPermit: boolean;
   validAfter: bigint;
   /** Last second of its validity. */
   validUntil: bigint;
@@ -85,7 +87,8 @@ export function createSubmits({
       if (existing !== undefined) return { type: 'existing', jobUuid: existing };
       const refused = refusal(submit);
       if (refused !== null) return refused;
-      const job = newJob(queued++);
+      const { uuid, permitTxHash } = newJob(queued++);
+      const job = { uuid, permitTxHash: submit.isPermit ? permitTxHash : null };
       byPayload.set(submit.payload, job.uuid);
       bySignature.set(submit.signature, job.uuid);
       byNonce.set(submit.nonce, job.uuid);

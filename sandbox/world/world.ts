@@ -5,8 +5,8 @@ import type { TransferPlan } from './plan.ts';
 import type { GatewayJobRecord, IntentStatus, StatusRecord, VaultRecord } from './record.ts';
 import {
   depositAddressRecord,
-  GATEWAY_WORDS,
   gatewayJobRecord,
+  gatewayWord,
   intentRecord,
   jobRecord,
   quoteRecord,
@@ -183,7 +183,7 @@ export function createWorld({
       key,
       nowMs,
       record: gatewayJobRecord({ plan, job, status }),
-      mention: { id: `gasless:gateway:${key}`, status: GATEWAY_WORDS[status] },
+      mention: { id: `gasless:gateway:${key}`, status: gatewayWord(job, status) },
     });
     named.gaslessJobs.add(key);
   }

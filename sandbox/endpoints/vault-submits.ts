@@ -1,8 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { Answering } from '../control/answer-log.ts';
-import type { QuoteDesk } from '../quotes/quote-desk.ts';
-import { findRoute, refuseAmount } from '../quotes/route.ts';
 import { erc2612Data, erc3009Data, recoverSigner } from '../world/authorizations.ts';
 import { type Token, tokenAt } from '../world/chains.ts';
 import type { Fundable, Orders } from '../world/orders.ts';
@@ -22,16 +20,6 @@ import {
 import { erc3009Nonce, payloadOf } from './gasless.ts';
 import { type GatewayCode, inWords, refuse } from './problem.ts';
 
-const createSchema = z.strictObject({
-  sourceChainId: chainId,
-  destinationChainId: chainId,
-  sourceToken: z.string().min(1),
-  destinationToken: z.string().min(1),
-  amount,
-  recipient: z.string().min(1),
-  refundRecipient: z.string().min(1).optional(),
-});
-
 const erc3009Schema = z.strictObject({
   chainId,
   from: evmAddress,
@@ -43,98 +31,31 @@ const erc3009Schema = z.strictObject({
   signature,
 });
 
-const erc2612Schema = z.strictObject({
-  chainId,
-  owner: evmAddress,
-  spender: evmAddress,
-  value: amount,
-  deadline: seconds,
-  signature,
-});
+const permit = { chainId, owner: evmAddress, value: amount, deadline: seconds, signature };
+
+const erc2612Schema = z.strictObject({ ...permit, spender: evmAddress });
+
+/** The legacy generation names the vault `depositAddress`: it is the permit's spender. */
+const legacyPermitSchema = z
+  .strictObject({ ...permit, depositAddress: evmAddress })
+  .transform(({ depositAddress, ...rest }) => ({ ...rest, spender: depositAddress }));
 
 /**
- * Adds the endpoints that make vaults and fund them gaslessly. ERC-3009 is accepted at both generations of its path, which
- * are two endpoints: a payload is found again only at the endpoint of its first submit (interface, Errors, 5xx). An owner's
- * EIP-2612 permits for a token count from 0: the sandbox stores the number of accepted ones.
+ * Adds the endpoints that fund vaults gaslessly. Each scheme is accepted at both generations of its path, which are two
+ * endpoints: a payload is found again only at the endpoint of its first submit (interface, Errors, 5xx). An owner's EIP-2612
+ * permits for a token count from 0: the sandbox stores the number of accepted ones.
  */
-export function addVaults(
+export function addVaultSubmits(
   app: FastifyInstance,
   {
     world,
     answering,
     orders,
     submits,
-    desk,
-  }: { world: World; answering: Answering; orders: Orders; submits: Submits; desk: QuoteDesk },
+  }: { world: World; answering: Answering; orders: Orders; submits: Submits },
 ): void {
   function refuseBody(reply: FastifyReply, error: z.ZodError): FastifyReply {
     return refuse(reply, { code: 'invalid-request', message: inWords(fieldErrors(error)) });
-  }
-
-  function create(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    const parsed = createSchema.safeParse(request.body);
-    if (!parsed.success) return refuseBody(reply, parsed.error);
-    const body = parsed.data;
-    const route = findRoute({
-      source: {
-        chainId: body.sourceChainId,
-        token: body.sourceToken,
-        addresses: [
-          { field: 'sourceToken', value: body.sourceToken },
-          ...(body.refundRecipient === undefined
-            ? []
-            : [{ field: 'refundRecipient', value: body.refundRecipient }]),
-        ],
-      },
-      destination: {
-        chainId: body.destinationChainId,
-        token: body.destinationToken,
-        addresses: [
-          { field: 'destinationToken', value: body.destinationToken },
-          { field: 'recipient', value: body.recipient },
-        ],
-      },
-    });
-    if (route.type === 'invalid') {
-      return refuse(reply, { code: 'invalid-request', message: inWords(route.errors) });
-    }
-    if (route.type === 'refused') return refuse(reply, { code: route.code, message: route.detail });
-    const { source, destination } = route;
-    if (source.chain.kind !== 'evm') {
-      const message = `vaults exist on EVM chains only, found ${source.chain.name}`;
-      return refuse(reply, { code: 'chain-not-supported', message });
-    }
-    const refusal = refuseAmount(body.amount, destination.chain);
-    if (refusal !== null) return refuse(reply, { code: refusal.code, message: refusal.detail });
-    const [best] = desk.prices({ type: 'exact-in', amount: body.amount });
-    if (best === undefined)
-      return refuse(reply, { code: 'solver-error', message: 'no solver returned a quote' });
-    const fundable = orders.prepare({
-      origin: 'vault',
-      funder: body.refundRecipient ?? null,
-      recipient: body.recipient,
-      source: { chain: source.chain, token: source.token.address, amount: body.amount.toString() },
-      destination: {
-        chain: destination.chain,
-        token: destination.token.address,
-        amount: best.price.destinationAmount.toString(),
-      },
-    });
-    orders.open(fundable);
-    const { plan, expiresAt } = fundable;
-    return answering.sendMade(request, reply, {
-      statusCode: 201,
-      body: {
-        data: {
-          vaultAddress: plan.vaultAddress,
-          amount: plan.source.amount,
-          deadline: expiresAt,
-          state: 'PENDING',
-          intentHash: plan.intentHash,
-          sourceChainId: plan.source.chain.chainId,
-        },
-      },
-    });
   }
 
   function findVault(vault: { chainId: number; address: string }): Fundable | Refusal {
@@ -176,13 +97,18 @@ export function addVaults(
       owner: body.from.toLowerCase(),
       nonce: erc3009Nonce(token, body),
       amount: body.value,
+      isPermit: false,
       validAfter: body.validAfter,
       validUntil: body.validBefore - 1n,
     });
   }
 
-  async function submitErc2612(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const parsed = erc2612Schema.safeParse(request.body);
+  async function submitErc2612(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    schema: z.ZodType<z.infer<typeof erc2612Schema>>,
+  ): Promise<FastifyReply> {
+    const parsed = schema.safeParse(request.body);
     if (!parsed.success) return refuseBody(reply, parsed.error);
     const body = parsed.data;
     const vault = { chainId: body.chainId, address: body.spender };
@@ -212,15 +138,20 @@ export function addVaults(
       owner,
       nonce: nonceOf(nonce),
       amount: body.value,
+      isPermit: true,
       validAfter: 0n,
       validUntil: body.deadline,
     });
   }
 
-  app.post('/v1/deposit-gateway/deposit-addresses', create);
   app.post('/v1/deposit-gateway/submit/erc-3009', submitErc3009);
   app.post('/deposit-gateway/v1/gasless/transferWithAuthorization', submitErc3009);
-  app.post('/v1/deposit-gateway/submit/erc-2612', submitErc2612);
+  app.post('/v1/deposit-gateway/submit/erc-2612', (request, reply) =>
+    submitErc2612(request, reply, erc2612Schema),
+  );
+  app.post('/deposit-gateway/v1/gasless/permit', (request, reply) =>
+    submitErc2612(request, reply, legacyPermitSchema),
+  );
 }
 
 type Refusal = { code: GatewayCode; message: string };
