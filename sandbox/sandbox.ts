@@ -178,18 +178,18 @@ export class Sandbox {
       spoilings,
       nowMs: this.#nowMs,
     };
+    const statuses = { world: this.#world, distortion: createDistortion({ faults, nowMs: this.#nowMs }) };
     this.#service = createService({
       apiKey: this.apiKey,
       requiresKey: options.requiresKey ?? true,
       gatewayPrefix: options.gatewayPrefix ?? GATEWAY_WORD,
-      world: this.#world,
-      distortion: createDistortion({ faults, nowMs: this.#nowMs }),
+      ...statuses,
       quoting: { signers: this.#signers, desk, shape },
       ordering: { orders, submits },
       rpc: this.#rpc,
       port,
     });
-    this.#openService = createOpenService({ seed, timeScale, desk, intents, port });
+    this.#openService = createOpenService({ seed, timeScale, desk, intents, statuses, port });
     this.#control = createControl({
       subjects: () => this.subjects(),
       logs: {

@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import fastify, { type FastifyError, type FastifyInstance } from 'fastify';
+import type { Distortion } from '../faults/distort.ts';
 import { addFaultHooks } from '../faults/fault-hooks.ts';
 import type { Intents } from '../quotes/intents.ts';
 import type { QuoteDesk } from '../quotes/quote-desk.ts';
 import { pathOf } from '../world/path.ts';
+import type { World } from '../world/world.ts';
 import { addOpenQuotes, refuseOpen } from './open-quotes.ts';
+import { addOpenStatus } from './open-status.ts';
 import type { PortDeps } from './port-parts.ts';
 import { PROBLEMS } from './problem.ts';
 
@@ -14,12 +17,14 @@ export function createOpenService({
   timeScale,
   desk,
   intents,
+  statuses,
   port,
 }: {
   seed: number;
   timeScale: number;
   desk: QuoteDesk;
   intents: Intents;
+  statuses: { world: World; distortion: Distortion };
   port: PortDeps;
 }): FastifyInstance {
   const { answering, requests, nowMs } = port;
@@ -50,5 +55,6 @@ export function createOpenService({
     return refuseOpen(reply, { statusCode: isClients ? 400 : 500, errors });
   });
   addOpenQuotes(app, { seed, timeScale, desk, intents, nowMs, answering });
+  addOpenStatus(app, { ...statuses, answering });
   return app;
 }
