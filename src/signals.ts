@@ -4,6 +4,7 @@ import type { EndpointCall } from './chains/endpoint.ts';
 import type { FILE_STATES, RemovedKind } from './config/sections/process.ts';
 import type { BreakKind } from './domain/books/report-schema.ts';
 import type { Decision } from './domain/changes/decision.ts';
+import type { Comparison } from './domain/changes/second-source.ts';
 import type { Event } from './domain/events/event.ts';
 import type { UnmatchedReason } from './domain/events/unmatched.ts';
 import type { ReservedKind, SubjectKind } from './domain/subjects/subject.ts';
@@ -37,6 +38,8 @@ export type SignalMap = {
   'poll.crashed': [{ subject: string; crashes: number }];
   'claims.returned': [{ endpointGroup: string; count: number }];
   'record.decided': [{ subject: string; kind: SubjectKind; outcome: RecordOutcome; reason: string | null }];
+  /** The open source answered about a transfer whose status v1 decides. */
+  'status.compared': [{ result: Comparison }];
   /** An unknown record was stored as history: it ended so long before the poll of its wallet that it was known then. */
   'record.forgotten': [{ subject: string }];
   'transfer.delivered': [{ route: string; ratio: number }];

@@ -180,7 +180,7 @@ function valuesOf(set: LabelValues): string {
     case 'tokens':
       return 'symbols of tokens; `other`';
     case 'queues':
-      return '`status`, `gateway`, `quotes`, `partner-quotes`, and `deliver-` with the name of each receiver';
+      return '`status`, `gateway`, `quotes`, `partner-quotes`, `open-status`, and `deliver-` with the name of each receiver';
     default:
       return set.map((word) => `\`${word}\``).join(', ');
   }

@@ -33,7 +33,7 @@ export async function withDeliveries<T>(
       reason = trouble;
     },
   });
-  const keys = new Keys(config.redis.prefix);
+  const keys = new Keys(config.redis.prefix, config.upstream.statusSource);
   try {
     if ((await withTimeout(redis.ping(), REDIS_TIMEOUT_MS)) === null) {
       throw new TryAgainError(`Redis cannot be reached: ${reason}`);

@@ -6,6 +6,7 @@ import type { Fulfilments } from '../domain/proof/moves.ts';
 import type { ImportedQuote } from '../domain/quotes/promised.ts';
 import type { QuoteDomain } from '../domain/quotes/quote-signature.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
+import type { StatusSource } from '../domain/subjects/kinds.ts';
 import type { AddedChain, AddedToken } from '../domain/transfers/chains.ts';
 import type { Secret } from '../secret.ts';
 import type { WebhookFormat } from './fields/receiver.ts';
@@ -19,7 +20,7 @@ export type FinishingKind = 'intent' | 'quote' | 'gasless' | 'vault' | 'deposit-
 export type UpstreamConfig = {
   /** Without a trailing slash. */
   baseUrl: string;
-  /** The open quoting service, without a trailing slash; needed by route subjects only. */
+  /** The open quoting service, without a trailing slash; needed by routes and by statuses of the open source. */
   quotesUrl: string | null;
   /** Null where the upstream is requested without one. */
   apiKey: Secret | null;
@@ -31,6 +32,10 @@ export type UpstreamConfig = {
   quotesRequestsPerSecond: number;
   /** Budget of prices that are requested with the key, over all processes. */
   partnerQuotesRequestsPerSecond: number;
+  /** Source of the status of transfers. */
+  statusSource: StatusSource;
+  /** Budget of statuses from the open source, over all processes. */
+  openStatusRequestsPerSecond: number;
   /** Identity that requests for a price carry. */
   dAppId: string;
   timeoutMs: number;

@@ -15,7 +15,7 @@ import { buildRedis, redisSchema } from './sections/redis.ts';
 import { checkRoutes } from './sections/route.ts';
 import { buildServer, checkServer, hasApi, serverSchema } from './sections/server.ts';
 import { buildSubscription, checkSubscription, subscriptionSchema } from './sections/subscription.ts';
-import { buildUpstream, checkUpstream, upstreamSchema } from './sections/upstream.ts';
+import { buildUpstream, checkStatusSource, checkUpstream, upstreamSchema } from './sections/upstream.ts';
 
 /** Schema of the whole config file. Messages of its issues are expected values. */
 export const configSchema = mapping({
@@ -117,6 +117,7 @@ export function checkConfig(
     ...repeatedNames(subscriptions, 'subscriptions'),
     ...checkQuoteFiles(tree, quotes),
     ...checkRoutes(tree),
+    ...checkStatusSource(tree),
   ];
 }
 

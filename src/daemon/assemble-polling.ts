@@ -7,6 +7,7 @@ import type { RouteDefinition } from '../domain/quotes/route.ts';
 import { ENDPOINT_GROUPS, type EndpointGroup } from '../domain/subjects/kinds.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
+import { pollOpenStatus } from '../pollers/open-status.ts';
 import { type PartnerPricing, pollPartnerRoute } from '../pollers/partner-route.ts';
 import type { Pricing } from '../pollers/poll-subject.ts';
 import { pollRoute, type QuotingService } from '../pollers/route.ts';
@@ -25,6 +26,7 @@ import type { Keys } from '../store/keys.ts';
 import { LearnedStore } from '../store/learned.ts';
 import type { PlanStore } from '../store/plan.ts';
 import type { OnForeign } from '../store/stored.ts';
+import type { Outcome } from '../upstream/client/ask.ts';
 import { UpstreamClient } from '../upstream/client/client.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
 import { QuoteSigners, type SharedSigners } from '../upstream/client/quote-signers.ts';
@@ -91,6 +93,7 @@ export function assemblePolling({
   const directories = new DirectoryStore(redis, keys, onForeign);
   const discovery = new ChainDiscovery({ redis, client, store: directories, plan, configured: config, log });
   const quoting = quotingService(config, { directory: discovery.directory, signals });
+  const openStatus = openStatusClient(config, signals);
   const routes = routesOf(config.subscriptions);
   const verifying = {
     domain: storedDomain({ redis, keys }, upstream),
@@ -109,8 +112,15 @@ export function assemblePolling({
   const sweeps = new Sweeps({ redis, keys, plan });
   const pollStores = { plan, subjects, registry, importedQuotes, wallets, sweeps, health };
   const { confirmAfterMs, finished, fullSweepEveryMs } = config.polling;
-  const { requestsPerSecond } = upstream;
-  const rules = { confirmAfterMs, finished, fullSweepEveryMs, requestsPerSecond, retentionMs };
+  const { requestsPerSecond, statusSource } = upstream;
+  const rules = {
+    confirmAfterMs,
+    finished,
+    fullSweepEveryMs,
+    requestsPerSecond,
+    retentionMs,
+    statusSource,
+  };
   const deps = {
     redis,
     keys,
@@ -126,6 +136,8 @@ export function assemblePolling({
   const adapters = adaptersOf(deps, {
     quotes: new QuoteVerification({ signers, stores: pollStores, learning, signals, log }),
     pricing: pricingOf({ quoting, partner }),
+    openStatus:
+      openStatus === null ? null : ({ subject }, signal) => pollOpenStatus(openStatus, subject, signal),
   });
 
   const budgets = {
@@ -133,10 +145,12 @@ export function assemblePolling({
     gateway: upstream.gatewayRequestsPerSecond,
     quotes: upstream.quotesRequestsPerSecond,
     'partner-quotes': upstream.partnerQuotesRequestsPerSecond,
+    'open-status': upstream.openStatusRequestsPerSecond,
   };
   const unpolled: Partial<Record<EndpointGroup, boolean>> = {
     quotes: quoting === null,
     'partner-quotes': partner === null,
+    'open-status': openStatus === null,
   };
   const process = randomUUID();
   const polled = ENDPOINT_GROUPS.filter((endpointGroup) => unpolled[endpointGroup] !== true);
@@ -148,9 +162,19 @@ export function assemblePolling({
     return { endpointGroup, dispatcher, worker, capacity };
   });
   return {
-    clients: quoting === null ? [client] : [client, quoting.client],
+    clients: [client, quoting?.client, openStatus].filter((one) => one != null),
     polling: { pollers, queues, discovery, learning, routes, budgets },
   };
+}
+
+/** The client for statuses, apart from that for prices: its connections wait for no price. */
+function openStatusClient(
+  { upstream: { statusSource, quotesUrl, timeoutMs, proxy } }: Config,
+  signals: Signals,
+): OpenQuotesClient | null {
+  if (statusSource === 'v1' || quotesUrl === null) return null;
+  const onAnswer = (answer: Outcome) => signals.emit('upstream.answered', answer);
+  return new OpenQuotesClient({ quotesUrl, timeoutMs, proxy, onAnswer });
 }
 
 function quotingService(

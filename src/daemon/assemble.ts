@@ -90,7 +90,7 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
     assembly;
   const { redis, openingRedis, deliveryRedis, apiRedis } = connections;
   const { retentionMs } = config;
-  const keys = new Keys(config.redis.prefix);
+  const keys = new Keys(config.redis.prefix, config.upstream.statusSource);
   const onForeign: OnForeign = (found) => signals.emit('store.foreign', found);
   const options = { keys, retentionMs, epoch, onForeign };
   const opens = storesOn(openingRedis, options);

@@ -11,7 +11,7 @@ import { Secret } from '../secret.ts';
 import type { ConfirmationStore } from '../store/confirmations.ts';
 import type { Registry } from '../store/registry.ts';
 
-/** Sections and keys that only a restart can change: where data is stored, and how the server listens. */
+/** Sections and keys that only a restart can change: where data is stored, how the server listens, and in which plan transfers are. */
 export const NEEDS_RESTART: readonly string[] = [
   'redis',
   'dataDir',
@@ -20,6 +20,7 @@ export const NEEDS_RESTART: readonly string[] = [
   'server.console',
   'server.secretsKey',
   'log.format',
+  'upstream.statusSource',
 ];
 
 /** Error for a config whose changes need a restart. */

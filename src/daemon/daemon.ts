@@ -389,6 +389,6 @@ export class Daemon {
   }
 
   #keys(): Keys {
-    return new Keys(this.#config.redis.prefix);
+    return new Keys(this.#config.redis.prefix, this.#config.upstream.statusSource);
   }
 }

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts';
-import { ENDPOINT_GROUPS, type EndpointGroup, endpointGroupOf } from '../domain/subjects/kinds.ts';
+import { ENDPOINT_GROUPS, type EndpointGroup } from '../domain/subjects/kinds.ts';
 import { routesOf, subjectsOf } from '../domain/subjects/subscription.ts';
 import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
@@ -28,6 +28,7 @@ export class Generation {
   readonly config: Config;
   readonly deps: DaemonContext;
   readonly #options: GenerationOptions;
+  readonly #keys: Keys;
   #isReplaced = false;
   /** True when Redis may hold a part of another config that was abandoned. */
   #isPartlyApplied = false;
@@ -37,6 +38,7 @@ export class Generation {
     const { config, version } = options;
     this.config = config;
     this.#options = options;
+    this.#keys = new Keys(config.redis.prefix, config.upstream.statusSource);
     this.deps = assemble({
       ...options,
       upkeep: {
@@ -130,7 +132,7 @@ export class Generation {
 
   /** Syncs one process at a time: processes with different configs remove each other's entries; the newest must be whole. */
   async #sync(lost: readonly EndpointGroup[]): Promise<void> {
-    const { configLease: lease, configFence: fence } = new Keys(this.config.redis.prefix);
+    const { configLease: lease, configFence: fence } = this.#keys;
     await new FencedLease(this.deps.redis, { lease, fence }).during(() => this.#write(lost));
   }
 
@@ -138,7 +140,8 @@ export class Generation {
   async #write(lost: readonly EndpointGroup[]): Promise<void> {
     const { redis, stores, polling } = this.deps;
     const { plan, registry, importedQuotes, tracked } = stores;
-    const newest = await new EventLog(redis, new Keys(this.config.redis.prefix)).newest();
+    const keys = this.#keys;
+    const newest = await new EventLog(redis, keys).newest();
     const isGraced = this.config.removal.graceSpanMs > 0;
     // A quote that leaves the config is suspended, and polled with all that is known of it.
     const suspended = isGraced ? await registry.namedOf('quote') : new Set<string>();
@@ -146,13 +149,14 @@ export class Generation {
     const wanted = wantedOf(this.config);
     await syncConfig(registry, wanted, newest);
     await this.#options.epoch.synchronised();
+    await plan.settleTransfers();
     const named = wanted.subscriptions.flatMap(({ subjects }) => subjects);
-    await plan.track(named.filter((subject) => lost.includes(endpointGroupOf(subject))));
+    await plan.track(named.filter((subject) => lost.includes(keys.groupOf(subject))));
     if (unverified.length > 0) await plan.pollSoon(unverified);
     if (lost.length > 0) {
       for await (const some of tracked.all()) {
         await wantTracked(registry, some);
-        await plan.track(some.filter((subject) => lost.includes(endpointGroupOf(subject))));
+        await plan.track(some.filter((subject) => lost.includes(keys.groupOf(subject))));
       }
     }
     for (const { dispatcher } of polling.pollers) dispatcher.wake();

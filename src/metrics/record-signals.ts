@@ -47,6 +47,7 @@ export function recordSignals(
     metrics.count('records', { kind, outcome });
     if (outcome === 'stale') metrics.count('stale', { reason: reason ?? OTHER });
   });
+  on('status.compared', ({ result }) => metrics.count('comparisons', { result }));
   on('record.forgotten', () => metrics.count('forgotten', {}));
   on('transfer.delivered', ({ route, ratio }) => {
     metrics.observe('deliveredRatio', { route }, ratio, { extra: routes.add(route) });

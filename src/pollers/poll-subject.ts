@@ -116,16 +116,19 @@ function bareId(id: string): string {
 }
 
 /**
- * Converts a `404` to the status `unknown`. The deposit gateway answers `404` where the status endpoint answers `unknown`: the
- * id has not been seen, which is no failure. A page, or an unknown endpoint, is no statement about the id: the path is wrong,
+ * Converts a `404` to the status `unknown`. The deposit gateway and the open source answer `404` where the status endpoint
+ * answers `unknown`: the id has not been seen, which is no failure. A page, or an unknown endpoint, is no statement about the id: the path is wrong,
  * or an intermediary answered.
  */
-async function orUnknown(subject: SubjectId, poll: () => Promise<PollResponse>): Promise<PollResponse> {
+export async function orUnknown(
+  subject: SubjectId,
+  poll: () => Promise<PollResponse>,
+): Promise<PollResponse> {
   try {
     return await poll();
   } catch (error) {
     if (!(error instanceof UpstreamFailure) || error.code !== 'not-found') throw error;
-    if (error.isPage || error.problemCode === 'endpoint-not-found') throw error;
+    if (isAboutPath(error)) throw error;
     const record = {
       subject,
       status: UNKNOWN,
@@ -136,6 +139,14 @@ async function orUnknown(subject: SubjectId, poll: () => Promise<PollResponse>):
     };
     return { records: [record], nextCursor: null, dateMs: null, unreadable: [] };
   }
+}
+
+/** True for a 404 of a path: a page, the code for it, or the answers of web frameworks and of the open quoting service. */
+function isAboutPath({ isPage, problemCode, fields, message }: UpstreamFailure): boolean {
+  const isNamed = fields.some(({ field }) => field === 'path');
+  return (
+    isPage || isNamed || problemCode === 'endpoint-not-found' || /\bCannot (?:GET|POST) \//.test(message)
+  );
 }
 
 async function pollGasless(

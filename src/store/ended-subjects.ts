@@ -1,4 +1,3 @@
-import { endpointGroupOf } from '../domain/subjects/kinds.ts';
 import { asSubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
@@ -63,7 +62,7 @@ export class EndedSubjects {
     );
     const moves: EndedMoves = { compacted: 0, removed: 0 };
     const subjects = due.map(asSubjectId);
-    for (const [endpointGroup, some] of Map.groupBy(subjects, endpointGroupOf)) {
+    for (const [endpointGroup, some] of Map.groupBy(subjects, (subject) => this.#keys.groupOf(subject))) {
       const { compacted, removed } = await scripts.compactEnded(this.#redis, {
         keys: this.#keysOf(endpointGroup),
         args: { confirmedMs, retentionMs, subjectPrefix: keys.subject(''), subjects: some },
@@ -86,7 +85,7 @@ export class EndedSubjects {
     this.#cursor = cursor;
     const subjects = rows.filter((_, index) => index % 2 === 0).map(asSubjectId);
     let found = 0;
-    for (const [endpointGroup, some] of Map.groupBy(subjects, endpointGroupOf)) {
+    for (const [endpointGroup, some] of Map.groupBy(subjects, (subject) => this.#keys.groupOf(subject))) {
       const args = { subjectPrefix: keys.subject(''), subjects: some };
       found += await scripts.repairEnded(this.#redis, { keys: this.#keysOf(endpointGroup), args });
     }

@@ -1,3 +1,4 @@
+import { type EndpointGroup, endpointGroupOf, type StatusSource } from '../domain/subjects/kinds.ts';
 import type { SubjectId } from '../domain/subjects/subject.ts';
 
 /**
@@ -6,9 +7,17 @@ import type { SubjectId } from '../domain/subjects/subject.ts';
 export class Keys {
   /** Prefix of all keys, with the braces of the hash tag. */
   readonly prefix: string;
+  /** Source of the status of transfers: it decides in which plan they are. */
+  readonly statusSource: StatusSource;
 
-  constructor(prefix: string) {
+  constructor(prefix: string, statusSource: StatusSource = 'v1') {
     this.prefix = `{${prefix}}`;
+    this.statusSource = statusSource;
+  }
+
+  /** Endpoint group of the plan in which a subject is. */
+  groupOf(subject: SubjectId): EndpointGroup {
+    return endpointGroupOf(subject, this.statusSource);
   }
 
   get queues(): string {
@@ -86,6 +95,11 @@ export class Keys {
    */
   plan(endpointGroup: string): string {
     return `${this.prefix}:plan:${endpointGroup}`;
+  }
+
+  /** The plan of a subject. */
+  planOf(subject: SubjectId): string {
+    return this.plan(this.groupOf(subject));
   }
 
   /** zset: tracked subject of a kind -> its last successful poll, ms, or the start of its tracking. */

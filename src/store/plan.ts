@@ -1,16 +1,11 @@
 import type { PlannedPoll } from '../domain/cadence/next-poll.ts';
-import {
-  ENDPOINT_GROUPS,
-  type EndpointGroup,
-  endpointGroupKinds,
-  endpointGroupOf,
-} from '../domain/subjects/kinds.ts';
-import type { SubjectId, SubjectKind } from '../domain/subjects/subject.ts';
+import { ENDPOINT_GROUPS, type EndpointGroup, endpointGroupKinds } from '../domain/subjects/kinds.ts';
+import { asSubjectId, type SubjectId, type SubjectKind } from '../domain/subjects/subject.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { flatObserved, type PageFacts } from './observed.ts';
-import { byEndpointGroup, type PlanMember, parseMember } from './plan-members.ts';
+import { groupOfMember, openStatusMember, type PlanMember } from './plan-members.ts';
 import { scripts } from './scripts.ts';
 
 /** The clock of plans, in ms as text; null for Redis time. */
@@ -49,6 +44,15 @@ const RECHECK_EVERY_MS = 15_000;
 const REPAIR_COUNT = 200;
 
 const CHUNK = 500;
+
+/** Kind of the entries of transfers at their second source. */
+const OPEN_STATUS_KIND = 'open-status';
+
+/** Kinds of the entries of a plan, beside pages. */
+function memberKinds(endpointGroup: EndpointGroup): string[] {
+  const kinds = endpointGroupKinds(endpointGroup);
+  return endpointGroup === 'open-status' ? [...kinds, OPEN_STATUS_KIND] : kinds;
+}
 
 /** The plans of all endpoint groups: the next polls, and the process of each. Scripts make all decisions. */
 export class PlanStore {
@@ -92,7 +96,7 @@ export class PlanStore {
     const sent = by.sent.flatMap(({ member, token }) => [member, token]);
     const claimed = await scripts.claimPolls(this.#redis, {
       keys: this.#keysOf(endpointGroup),
-      args: { ...by, sent, atMs: this.#atMs(), kinds: endpointGroupKinds(endpointGroup) },
+      args: { ...by, sent, atMs: this.#atMs(), kinds: memberKinds(endpointGroup) },
     });
     return { ...claimed, waitMs: claimed.waitMs < 0 ? null : claimed.waitMs };
   }
@@ -164,7 +168,7 @@ export class PlanStore {
   }
 
   async #pollSoon(members: readonly PlanMember[], once: { prefix: string; withinMs: number }): Promise<void> {
-    for (const [endpointGroup, some] of byEndpointGroup(members)) {
+    for (const [endpointGroup, some] of this.#byGroup(members)) {
       const { prefix: oncePrefix, withinMs } = once;
       const args = { atMs: this.#atMs(), oncePrefix, withinMs, members: some };
       await scripts.requestPolls(this.#redis, { keys: this.#keysOf(endpointGroup), args });
@@ -174,7 +178,7 @@ export class PlanStore {
   /** Starts tracking subjects that are not tracked, and spreads their first polls. Returns how many were new. */
   async track(subjects: readonly PlanMember[], restMs = 0): Promise<number> {
     let tracked = 0;
-    for (const [endpointGroup, some] of byEndpointGroup(subjects)) {
+    for (const [endpointGroup, some] of this.#byGroup(subjects)) {
       for (const chunk of chunks(some, CHUNK)) {
         const args = { atMs: this.#atMs(), spreadSeconds: SPREAD_SECONDS, restMs, members: chunk };
         tracked += await scripts.track(this.#redis, { keys: this.#keysOf(endpointGroup), args });
@@ -188,7 +192,7 @@ export class PlanStore {
     const keys = this.#keys;
     return scripts.untrackFinished(this.#redis, {
       keys: {
-        plan: keys.plan(endpointGroupOf(subject)),
+        plan: keys.planOf(subject),
         subject: keys.subject(subject),
         claims: keys.claims(subject),
         wanted: keys.wanted,
@@ -204,21 +208,73 @@ export class PlanStore {
     kind: SubjectKind,
     cursor: string,
   ): Promise<{ subjects: string[]; cursor: string }> {
+    return this.#tracked(endpointGroup, kind, cursor);
+  }
+
+  async #tracked(
+    endpointGroup: EndpointGroup,
+    kind: string,
+    cursor: string,
+  ): Promise<{ subjects: string[]; cursor: string }> {
     const key = this.#keys.polledAt(endpointGroup, kind);
     const [next, rows] = await this.#redis.zscan(key, cursor, 'COUNT', CHUNK);
     return { subjects: rows.filter((_, index) => index % 2 === 0), cursor: next };
   }
 
   async isTracked(member: PlanMember): Promise<boolean> {
-    const { subject } = parseMember(member);
-    return (await this.#redis.hexists(`${this.#keys.plan(endpointGroupOf(subject))}:items`, member)) === 1;
+    const plan = this.#keys.plan(groupOfMember(member, this.#keys));
+    return (await this.#redis.hexists(`${plan}:items`, member)) === 1;
   }
 
   /** Checks a bounded part of a plan for members that are in no list. Returns those that it put back. */
   async repair(endpointGroup: EndpointGroup): Promise<string[]> {
     const [plan, repairCursors] = [this.#keys.plan(endpointGroup), this.#keys.repairCursors(endpointGroup)];
-    const args = { atMs: this.#atMs(), count: REPAIR_COUNT, kinds: endpointGroupKinds(endpointGroup) };
+    const args = { atMs: this.#atMs(), count: REPAIR_COUNT, kinds: memberKinds(endpointGroup) };
     return scripts.repairPlan(this.#redis, { keys: { plan, repairCursors }, args });
+  }
+
+  #byGroup(members: readonly PlanMember[]): Map<EndpointGroup, PlanMember[]> {
+    return Map.groupBy(members, (member) => groupOfMember(member, this.#keys));
+  }
+
+  /**
+   * Puts transfers into the plan of the source of their status, after a start with another one. With `both`, the known ones are
+   * also polled at the open source from now on; later ones by the commits of their states.
+   */
+  async settleTransfers(): Promise<void> {
+    const { statusSource } = this.#keys;
+    const open = this.#keys.plan('open-status');
+    const from = statusSource === 'open' ? 'status' : 'open-status';
+    for await (const some of this.#allTracked(from, 'intent')) {
+      await this.track(some.map(asSubjectId));
+      await this.#drop(from, some);
+    }
+    if (statusSource === 'both') {
+      if ((await this.#redis.hget(open, 'follows')) === '1') return;
+      for await (const some of this.#allTracked('status', 'intent')) {
+        await this.track(some.map((subject) => openStatusMember(asSubjectId(subject))));
+      }
+      await this.#redis.hset(open, 'follows', '1');
+      return;
+    }
+    for await (const some of this.#allTracked('open-status', OPEN_STATUS_KIND)) {
+      await this.#drop('open-status', some);
+    }
+    await this.#redis.hdel(open, 'follows');
+  }
+
+  async *#allTracked(endpointGroup: EndpointGroup, kind: string): AsyncGenerator<string[]> {
+    let cursor = '0';
+    do {
+      const some = await this.#tracked(endpointGroup, kind, cursor);
+      cursor = some.cursor;
+      if (some.subjects.length > 0) yield some.subjects;
+    } while (cursor !== '0');
+  }
+
+  async #drop(endpointGroup: EndpointGroup, members: readonly string[]): Promise<void> {
+    const keys = { plan: this.#keys.plan(endpointGroup) };
+    await scripts.dropMembers(this.#redis, { keys, args: { members } });
   }
 
   #keysOf(endpointGroup: EndpointGroup): { plan: string; endpointGroup: string } {

@@ -1,13 +1,13 @@
 import { type ImportedState, promisedBy } from '../domain/quotes/promised.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
-import { type EndpointGroup, endpointGroupOf } from '../domain/subjects/kinds.ts';
+import type { EndpointGroup } from '../domain/subjects/kinds.ts';
 import { parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { StoredSubscription } from './definitions.ts';
 import type { ImportedQuotes } from './imported-quotes.ts';
 import type { Keys } from './keys.ts';
 import { type Lane, type PlanClock, REDIS_TIME } from './plan.ts';
-import { parseMember } from './plan-members.ts';
+import { groupOfMember, parseMember } from './plan-members.ts';
 import { priceOf } from './plan-state.ts';
 import type { Registry } from './registry.ts';
 import { scripts } from './scripts.ts';
@@ -73,7 +73,7 @@ export async function startPoll(
 ): Promise<PollStart | null> {
   const { redis, keys, subjects, registry, importedQuotes, atMs = REDIS_TIME } = deps;
   const { subject, route: sweepScope } = parseMember(member);
-  const endpointGroup = endpointGroupOf(subject);
+  const endpointGroup = groupOfMember(member, keys);
   const key = parseSubjectId(subject);
   const start = await scripts.startPoll(redis, {
     keys: {

@@ -174,7 +174,7 @@ export const scripts = {
   }),
   /** Stores the snapshot of a subject from a response, and the event that follows from it, in one step. */
   commit: script({
-    file: 'commit-10',
+    file: 'commit-11',
     keys: [
       'subject',
       'claims',
@@ -186,6 +186,7 @@ export const scripts = {
       'changedSubjects',
       'subjectEntries',
       'trimmed',
+      'openStatusPlan',
     ],
     args: {
       subject: arg.text,
@@ -207,6 +208,7 @@ export const scripts = {
       call: arg.text,
       epoch: arg.number,
       commits: arg.number,
+      isFollowed: arg.flag,
     },
     reply: reply.fields({
       outcome: reply.oneOf('committed', 'already', 'superseded', 'gone', 'taken', 'behind'),
@@ -332,6 +334,13 @@ export const scripts = {
       count: arg.number,
     },
     reply: reply.fields({ checked: reply.number, dropped: reply.number }),
+  }),
+  /** Removes members from a plan. */
+  dropMembers: script({
+    file: 'drop-members-1',
+    keys: ['plan'],
+    args: { members: arg.list(arg.text) },
+    reply: reply.number,
   }),
   /** Drops a part of the events that wait for a suspension, or that have expired from the log. */
   dropWaiting: script({

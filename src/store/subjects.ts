@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import type { NewSnapshot } from '../domain/changes/next-snapshot.ts';
+import { isFollowed } from '../domain/changes/second-source.ts';
 import type { Event } from '../domain/events/event.ts';
 import { PROMISED, type Promised } from '../domain/events/event-schema.ts';
-import { endpointGroupOf, isPollable } from '../domain/subjects/kinds.ts';
+import { type EndpointGroup, isPollable } from '../domain/subjects/kinds.ts';
 import { SNAPSHOT, SNAPSHOT_DRAFT, type Snapshot, type Unconfirmed } from '../domain/subjects/record.ts';
 import { asSubjectId, eventKind, type SubjectId } from '../domain/subjects/subject.ts';
 import type { Claim } from '../domain/subjects/subscription.ts';
@@ -90,7 +91,7 @@ export class SubjectStore {
     if (subjects.length === 0) return [];
     const keys = this.#keys;
     const known = new Map<SubjectId, SubjectEntry>();
-    for (const [endpointGroup, some] of Map.groupBy(subjects, endpointGroupOf)) {
+    for (const [endpointGroup, some] of Map.groupBy(subjects, (subject) => this.#keys.groupOf(subject))) {
       const [subjectPrefix, claimsPrefix] = [keys.subject(''), keys.claims('')];
       const stored = await scripts.readSubjects(this.#redis, {
         keys: { plan: keys.plan(endpointGroup) },
@@ -135,7 +136,8 @@ export class SubjectStore {
    */
   async recount(): Promise<string[]> {
     const keys = this.#keys;
-    const plan = keys.plan(COUNTED_ENDPOINT_GROUP);
+    const group = countedGroup(keys);
+    const plan = keys.plan(group);
     const [cursor, rows] = await this.#redis.hscan(
       `${plan}:items`,
       this.#countCursor,
@@ -151,7 +153,7 @@ export class SubjectStore {
       return snapshot === null ? [] : [{ subject, commit: snapshot.commit, ...countOf(subject, snapshot) }];
     });
     return scripts.recount(this.#redis, {
-      keys: { plan, counts: keys.counts, repairCursors: keys.repairCursors(COUNTED_ENDPOINT_GROUP) },
+      keys: { plan, counts: keys.counts, repairCursors: keys.repairCursors(group) },
       args: { subjectPrefix: keys.subject(''), count: COUNTED_AT_ONCE, subjects: counted },
     });
   }
@@ -205,12 +207,13 @@ export class SubjectStore {
         claims: keys.claims(subject),
         commit: keys.commit,
         events: keys.events,
-        plan: keys.plan(endpointGroupOf(subject)),
+        plan: keys.planOf(subject),
         counts: keys.counts,
         wanted: keys.wanted,
         changedSubjects: keys.changedSubjects,
         subjectEntries: keys.subjectEntries(subject),
         trimmed: keys.trimmed,
+        openStatusPlan: keys.plan('open-status'),
       },
       args: {
         subject,
@@ -232,6 +235,7 @@ export class SubjectStore {
         call: randomUUID(),
         epoch,
         commits: this.epoch.commits,
+        isFollowed: keys.statusSource === 'both' && snapshot !== undefined && isFollowed(subject, snapshot),
       },
     });
     if (done.outcome === 'behind') {
@@ -248,7 +252,7 @@ export class SubjectStore {
   /** Adds claims to a subject that its next poll serves, and requests that poll. True when one was new. */
   async claim(subject: SubjectId, claims: readonly Claim[]): Promise<boolean> {
     const keys = this.#keys;
-    const plan = keys.plan(endpointGroupOf(subject));
+    const plan = keys.planOf(subject);
     return scripts.claim(this.#redis, {
       keys: { claims: keys.claims(subject), plan, subject: keys.subject(subject), wanted: keys.wanted },
       args: { subject, claims: claimsArgument(claims), atMs: null },
@@ -269,7 +273,7 @@ export class SubjectStore {
 
   /** Notes that nobody names a subject any more; its polls end the tracking of one that is tracked. */
   async expire(subject: SubjectId): Promise<void> {
-    const plan = this.#keys.plan(endpointGroupOf(subject));
+    const plan = this.#keys.planOf(subject);
     const keys = { subject: this.#keys.subject(subject), plan };
     await scripts.noteEnded(this.#redis, { keys, args: { subject } });
   }
@@ -281,7 +285,9 @@ export type ChangedSubject = { subject: string; atMs: number };
 const COUNTED_AT_ONCE = 200;
 
 /** The endpoint group of transfers, and of most tracked subjects. */
-const COUNTED_ENDPOINT_GROUP = 'status';
+function countedGroup({ statusSource }: Keys): EndpointGroup {
+  return statusSource === 'open' ? 'open-status' : 'status';
+}
 
 /** Returns the keys under which a snapshot is counted, "" for none: among all subjects, and among open transfers. */
 function countOf(subject: SubjectId, snapshot: NewSnapshot | null): { counted: string; open: string } {
@@ -347,6 +353,7 @@ function salvage(fields: { [field: string]: string }): Snapshot {
     changedAtMs: readMember(shape.changedAtMs, fields.changedAtMs) ?? 0,
     pendingSince: readMember(shape.pendingSince, fields.pendingSince),
     flags: readMember(shape.flags, fields.flags) ?? [],
+    ahead: null,
     former: [],
     // Each of these marks may have been reported, since they cannot be read.
     emitted: readMember(shape.emitted, fields.emitted) ?? ['.1'],

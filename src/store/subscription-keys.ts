@@ -1,4 +1,3 @@
-import { endpointGroupOf } from '../domain/subjects/kinds.ts';
 import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import { parseClaimKey, trackedKey } from '../domain/subjects/subscription.ts';
 import type { ContinuedKey } from '../domain/subjects/suspended-keys.ts';
@@ -18,7 +17,7 @@ export async function addSubscriptionKeys(
 ): Promise<void> {
   const { wanted, since } = keys;
   const [claimsPrefix, subjectPrefix] = [keys.claims(''), keys.subject('')];
-  for (const [endpointGroup, some] of Map.groupBy(claimKeys, ({ subject }) => endpointGroupOf(subject))) {
+  for (const [endpointGroup, some] of Map.groupBy(claimKeys, ({ subject }) => keys.groupOf(subject))) {
     const groupKeys = { wanted, plan: keys.plan(endpointGroup) };
     for (const chunk of chunks(some, CHUNK)) {
       const named = chunk.map(({ key, subject, atMs, from: [from = ''] }) => ({

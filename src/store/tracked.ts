@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { canonicalJson } from '../domain/json.ts';
 import type { ImportedQuote } from '../domain/quotes/promised.ts';
-import { endpointGroupOf } from '../domain/subjects/kinds.ts';
 import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
@@ -89,7 +88,7 @@ export class TrackedStore {
 
   #keysOf(subject: SubjectId): Record<'tracked' | 'trackingEnded' | 'wanted' | 'plan' | 'subject', string> {
     const { tracked, trackingEnded, wanted } = this.#keys;
-    const plan = this.#keys.plan(endpointGroupOf(subject));
+    const plan = this.#keys.planOf(subject);
     return { tracked, trackingEnded, wanted, plan, subject: this.#keys.subject(subject) };
   }
 

@@ -229,6 +229,7 @@ async function storeHistory(
       changedAtMs: FIRST_MS + 1_000,
       pendingSince: Math.floor(FIRST_MS / 1_000) - 3_600,
       flags: [],
+      ahead: null,
       former: [],
       emitted: [],
       unconfirmed: null,

@@ -26,6 +26,7 @@ const SNAPSHOT: Snapshot = {
   pendingSince: null,
   flags: [],
   unconfirmed: null,
+  ahead: null,
   former: [],
   emitted: [],
   epoch: 1,

@@ -231,6 +231,7 @@ describe('the next poll', () => {
             changedAtMs,
             pendingSince: null,
             flags: [],
+            ahead: null,
             former: [],
             emitted: [],
             epoch: 1,

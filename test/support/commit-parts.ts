@@ -24,7 +24,7 @@ export function commitDeps(
 ): CommitContext {
   return {
     stores: { ...stores, registry: new Registry(redis, keys, stores.subjects) },
-    rules: { confirmAfterMs: 600_000, finished: {} },
+    rules: { statusSource: 'v1', confirmAfterMs: 600_000, finished: {} },
     learning: learningOf(redis, keys),
     clocks: AGREEING_CLOCKS,
     signals: new Signals(),

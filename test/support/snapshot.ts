@@ -15,6 +15,7 @@ export function snapshotOf(nowMs: number): (status: string, more?: Partial<Snaps
     pendingSince: null,
     flags: [],
     unconfirmed: null,
+    ahead: null,
     former: [],
     emitted: [],
     reported: true,

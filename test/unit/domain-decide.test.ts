@@ -45,6 +45,7 @@ function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
     pendingSince: null,
     flags: [],
     unconfirmed: null,
+    ahead: null,
     former: [],
     emitted: [],
     reported: true,

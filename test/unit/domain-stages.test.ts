@@ -99,6 +99,7 @@ describe('the next snapshot', () => {
       pendingSince: 100,
       flags: [],
       unconfirmed: null,
+      ahead: null,
       former: [],
       emitted: [],
     });

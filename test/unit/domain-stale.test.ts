@@ -33,6 +33,7 @@ function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
     pendingSince: null,
     flags: [],
     unconfirmed: null,
+    ahead: null,
     former: [],
     emitted: [],
     reported: true,

@@ -109,6 +109,10 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
       'stale_answers_total{reason="backward"}': 1,
     },
   },
+  'status.compared': {
+    emitted: { result: 'ahead' },
+    moves: { 'status_comparisons_total{result="ahead"}': 1 },
+  },
   'record.forgotten': { emitted: { subject: 'intent:0x1' }, moves: { records_forgotten_total: 1 } },
   'transfer.delivered': {
     emitted: { route: '8453:10', ratio: 0.96 },

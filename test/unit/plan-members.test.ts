@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { ENDPOINT_GROUPS, endpointGroupKinds, endpointGroupOf } from '../../src/domain/subjects/kinds.ts';
+import {
+  ENDPOINT_GROUPS,
+  endpointGroupKinds,
+  endpointGroupOf,
+  STATUS_SOURCES,
+} from '../../src/domain/subjects/kinds.ts';
 import {
   asSubjectId,
   gaslessId,
@@ -15,7 +20,8 @@ import {
 } from '../../src/domain/subjects/subject.ts';
 import { backoffMs } from '../../src/queues/polls/poll-failures.ts';
 import { parseSweep } from '../../src/queues/polls/sweeps.ts';
-import { pageMember, parseMember } from '../../src/store/plan-members.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { groupOfMember, openStatusMember, pageMember, parseMember } from '../../src/store/plan-members.ts';
 import { priceOf } from '../../src/store/plan-state.ts';
 
 const WALLET = walletId('0xAA');
@@ -41,6 +47,15 @@ describe('a member of a plan', () => {
     expect(parseMember(pageMember(WALLET, route))).toEqual({ subject: WALLET, route });
   });
 
+  test('a transfer at its second source has an entry of its own, in the plan of that source', () => {
+    const transfer = intentId('0x01');
+    const member = openStatusMember(transfer);
+    expect(parseMember(member)).toEqual({ subject: transfer, route: null });
+    const keys = new Keys('p', 'both');
+    expect([transfer, member].map((one) => groupOfMember(one, keys))).toEqual(['status', 'open-status']);
+    expect(groupOfMember(transfer, new Keys('p', 'open'))).toBe('open-status');
+  });
+
   test('an invalid subject is refused, and not polled under another name', () => {
     expect(() => parseMember('nonsense')).toThrow('not a subject id');
     expect(() => parseMember('page:all:nonsense')).toThrow('not a subject id');
@@ -48,8 +63,10 @@ describe('a member of a plan', () => {
 });
 
 describe('an endpoint group', () => {
-  test.each(POLLED)('of %s counts and probes subjects of its kind', (subject) => {
-    expect(endpointGroupKinds(endpointGroupOf(subject))).toContain(subjectKind(subject));
+  test.each(
+    STATUS_SOURCES.flatMap((source) => POLLED.map((subject) => [subject, source] as const)),
+  )('of %s counts and probes subjects of its kind, with the source %s', (subject, source) => {
+    expect(endpointGroupKinds(endpointGroupOf(subject, source))).toContain(subjectKind(subject));
   });
 
   test('together they have every kind that can be requested by itself', () => {

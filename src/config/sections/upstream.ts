@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
 import { INTERFACE_DOMAIN } from '../../domain/quotes/quote-signature.ts';
+import { STATUS_SOURCES } from '../../domain/subjects/kinds.ts';
 import { Secret } from '../../secret.ts';
 import type { UpstreamConfig } from '../config.ts';
 import { durationField, flagField, mapping, rateField, textField } from '../fields/fields.ts';
 import { baseUrlField, httpUrl, isLoopback, proxyField } from '../fields/http.ts';
-import { type Fault, member } from '../file/errors.ts';
+import { type ConfigPath, type Fault, items, member } from '../file/errors.ts';
 
 const MAX_REQUESTS_PER_SECOND = 10_000;
 
@@ -77,7 +78,7 @@ export const upstreamSchema = mapping({
   }),
   quotesUrl: baseUrlField.optional().meta({
     description:
-      'Where the open quoting service is; needed as soon as a subscription has `routes` that it prices.',
+      'Where the open quoting service is; needed by `routes` that it prices, and by `statusSource: open` and `both`.',
     label: 'URL',
   }),
   apiKey: textField({ pattern: /^[\x21-\x7e]+$/, expected: 'an API key of visible ASCII characters' })
@@ -101,6 +102,14 @@ export const upstreamSchema = mapping({
   partnerQuotesRequestsPerSecond: rateField({ max: MAX_REQUESTS_PER_SECOND }).prefault(1).meta({
     description:
       'The budget of prices that are requested with the key (routes with `service: v1`), over all processes; apart from `requestsPerSecond`.',
+  }),
+  statusSource: z.enum(STATUS_SOURCES, { error: '"v1", "open" or "both"' }).prefault('v1').meta({
+    description:
+      'Where the status of transfers comes from: `v1`; `open`, `POST /api/v3/intents/intentStatus` at `quotesUrl`, which takes no key and knows transfers by their hash alone; or `both`: v1 decides, and the open source adds a status where that is a step forward.',
+  }),
+  openStatusRequestsPerSecond: rateField({ max: MAX_REQUESTS_PER_SECOND }).prefault(1).meta({
+    description:
+      'The budget of statuses from the open source, over all processes; apart from `quotesRequestsPerSecond`, though both go to `quotesUrl`.',
   }),
   dAppId: textField({
     pattern: /^[A-Za-z0-9._-]{1,64}$/,
@@ -161,6 +170,8 @@ export function buildUpstream(section: z.output<typeof upstreamSchema>): Upstrea
     gatewayRequestsPerSecond: section.gatewayRequestsPerSecond,
     quotesRequestsPerSecond: section.quotesRequestsPerSecond,
     partnerQuotesRequestsPerSecond: section.partnerQuotesRequestsPerSecond,
+    statusSource: section.statusSource,
+    openStatusRequestsPerSecond: section.openStatusRequestsPerSecond,
     dAppId: section.dAppId,
     timeoutMs: section.timeout,
     proxy: section.proxy ?? null,
@@ -198,3 +209,39 @@ export function checkUpstream(section: JsonValue | undefined): Fault[] {
     ];
   });
 }
+
+/** Lists of a subscription whose subjects v1 alone knows. Gasless jobs of the deposit gateway, vaults and routes are polled there. */
+const V1_SUBJECTS = ['wallets', 'sourceTxs', 'destinationTxs', 'quotes', 'gaslessJobs'];
+
+/** Checks the source of statuses: the open one needs its address, and by itself knows no subject but intents. */
+export function checkStatusSource(tree: JsonValue): Fault[] {
+  const upstream = member(tree, 'upstream');
+  const source = member(upstream, 'statusSource');
+  if (source !== 'open' && source !== 'both') return [];
+  const findings: Fault[] = [];
+  if (member(upstream, 'quotesUrl') === undefined) {
+    const found = `${source} without quotesUrl`;
+    const expected = 'the URL of the open quoting service as quotesUrl, or statusSource: v1';
+    findings.push({ path: ['upstream', 'statusSource'], found, expected });
+  }
+  if (source === 'both') return findings;
+  const subscriptions = items(member(tree, 'subscriptions')).entries();
+  for (const [index, subscription] of subscriptions) {
+    for (const key of V1_SUBJECTS) {
+      for (const [place, item] of items(member(subscription, key)).entries()) {
+        if (key === 'gaslessJobs' && member(item, 'endpoint') === 'gateway') continue;
+        const path: ConfigPath = ['subscriptions', index, key, place];
+        findings.push({
+          path,
+          found: `one of ${key} beside upstream.statusSource: open`,
+          expected: V1_NEEDED,
+        });
+      }
+    }
+  }
+  return findings;
+}
+
+/** Reason for which `statusSource: open` refuses a subject. */
+export const V1_NEEDED =
+  'intents, gateway jobs, vaults or routes: the open source knows a transfer by its hash alone (statusSource: v1 or both serves the others)';

@@ -28,7 +28,7 @@ const UNCONFIRMED_EVERY_MS = 15_000;
 /** Delay of a poll after the time of a clock event. */
 const AFTER_ALARM_MS = 1_000;
 
-/** A status that ends tracking by default, but not in this config, is watched for a week. */
+/** A status that ends tracking by default, but not in this config or not at v1 yet, is watched for a week. */
 const KEPT_OPEN_MS = 7 * 86_400_000;
 
 /** Plans the next poll of a subject, counted from now, or finishes it. */
@@ -88,8 +88,11 @@ export function isFinishedByStatus(input: TrackedState): boolean {
 /** Tracking time of a subject in its status, ms; null without end. */
 function finishAfter({ subject, snapshot, finished }: TrackedState): number | null {
   if (snapshot === null || snapshot.unconfirmed !== null) return null;
-  if (endsByConfig(subject, snapshot, finished)) return 0;
+  const isEnded = endsByConfig(subject, snapshot, finished);
   const { finishAfterMs } = stageOf(subject, snapshot.status);
+  // Where the open source is ahead, v1 has not shown the end yet, and may contradict it.
+  if (snapshot.ahead !== null) return isEnded || finishAfterMs === 0 ? KEPT_OPEN_MS : finishAfterMs;
+  if (isEnded) return 0;
   return finished[subjectKind(subject)] && finishAfterMs === 0 ? KEPT_OPEN_MS : finishAfterMs;
 }
 

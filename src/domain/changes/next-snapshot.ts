@@ -10,11 +10,14 @@ import { formerAfter } from './former.ts';
 /** A snapshot without the members that only the commit can set. */
 export type NewSnapshot = Omit<Snapshot, 'commit' | 'reported'>;
 
-/** The snapshot after a record was accepted, without its epoch and its events. `event`: an event is stored with it. */
+/**
+ * The snapshot after a record was accepted, without its epoch and its events. `event`: an event is stored with it; `ahead`: the
+ * status that v1 gave, where the open source is ahead of it.
+ */
 export function nextSnapshot(
   before: Snapshot | null,
   accepted: Accepted,
-  context: { subject: SubjectId; nowMs: number; event: boolean },
+  context: { subject: SubjectId; nowMs: number; event: boolean; ahead?: string | null },
 ): NewSnapshot {
   const { subject, nowMs } = context;
   // The stage is the status in any spelling: timed events come once per stage.
@@ -38,6 +41,7 @@ export function nextSnapshot(
       }),
       quoteFlags(subject, accepted.status),
     ),
+    ahead: context.ahead ?? null,
     unconfirmed: null,
     former: formerAfter(before, accepted, subject),
     emitted: before?.emitted ?? [],
@@ -85,6 +89,7 @@ export function unseenSnapshot(nowMs: number): Snapshot {
     changedAtMs: nowMs,
     pendingSince: null,
     flags: [],
+    ahead: null,
     unconfirmed: null,
     former: [],
     emitted: [],

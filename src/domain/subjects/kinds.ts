@@ -2,9 +2,17 @@ import { FINISHED, idle, type StageRule, trouble, underWay } from '../cadence/wa
 import { parseSubjectId, SUBJECT_KINDS, type SubjectId, type SubjectKind } from './subject.ts';
 
 /** The upstream's endpoint groups, each with its own budget, plan and queue. */
-export const ENDPOINT_GROUPS = ['status', 'gateway', 'quotes', 'partner-quotes'] as const;
+export const ENDPOINT_GROUPS = ['status', 'gateway', 'quotes', 'partner-quotes', 'open-status'] as const;
 
 export type EndpointGroup = (typeof ENDPOINT_GROUPS)[number];
+
+/**
+ * Sources of the status of transfers: `v1`; `open`, the endpoint of the open quoting service, which takes no key; `both`: v1
+ * decides, and the open one adds steps forward.
+ */
+export const STATUS_SOURCES = ['v1', 'open', 'both'] as const;
+
+export type StatusSource = (typeof STATUS_SOURCES)[number];
 
 /** Status of an id that the upstream has not seen (interface, status endpoint, rule 2). */
 export const UNKNOWN = 'unknown';
@@ -312,13 +320,15 @@ export function statusOf(subject: SubjectId, word: string): Status | null {
   return Object.hasOwn(statuses, key) ? (statuses[key] ?? null) : null;
 }
 
-/** Endpoint group at which a subject is polled. */
-export function endpointGroupOf(subject: SubjectId): EndpointGroup {
-  return kindOf(subject).endpointGroup;
+/** Endpoint group at which a subject is polled: for a transfer that of the source of its status, with `both` that of v1. */
+export function endpointGroupOf(subject: SubjectId, source: StatusSource): EndpointGroup {
+  const kind = kindOf(subject);
+  return kind === KINDS.intent && source === 'open' ? 'open-status' : kind.endpointGroup;
 }
 
 /** Kinds of subjects that are polled at an endpoint group. */
 export function endpointGroupKinds(endpointGroup: EndpointGroup): SubjectKind[] {
+  if (endpointGroup === 'open-status') return ['intent'];
   return SUBJECT_KINDS.filter((kind) =>
     variants(kind).some((one) => one.isPollable && one.endpointGroup === endpointGroup),
   );

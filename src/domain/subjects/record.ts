@@ -74,6 +74,11 @@ const WRITTEN = {
   pendingSince: INTEGER_OR_NONE,
   /** Timed events that were already emitted. */
   flags: listOf('\n'),
+  /** The status that v1 gave, where the open source is ahead of it (see changes/second-source.ts); null elsewhere. */
+  ahead: z.codec(z.string().optional(), z.string().nullable(), {
+    decode: (text) => text || null,
+    encode: (status) => status ?? '',
+  }),
   /** Hashes of the values that it had before at its present `updatedAt` (see `formerAfter`). */
   former: listOf(' '),
   emitted: listOf(' '),

@@ -1,4 +1,5 @@
 import { WATCHES } from '../../domain/cadence/watch-rules.ts';
+import { COMPARISONS } from '../../domain/changes/second-source.ts';
 import { ENDPOINT_GROUPS } from '../../domain/subjects/kinds.ts';
 import { RESERVED_KINDS, SUBJECT_KINDS } from '../../domain/subjects/subject.ts';
 import { HEALTH_STATES } from '../../store/health.ts';
@@ -45,6 +46,12 @@ export const POLLING = {
     help: 'Answers behind what is known, by why: an older `updatedAt`, `unknown` for something known, a status that steps backward, a status or value that `returned`.',
     type: 'counter',
     labels: { reason: STALE_REASONS },
+  },
+  comparisons: {
+    name: 'intentwatch_status_comparisons_total',
+    help: 'Statuses of the open source beside those of v1 (`upstream.statusSource: both`): `ahead` on the usual steps, `behind`, or `differs` on none of them; `unknown` to the open source.',
+    type: 'counter',
+    labels: { result: COMPARISONS },
   },
   unreadable: {
     name: 'intentwatch_records_unreadable_total',

@@ -7,6 +7,7 @@ import {
   nextSnapshot,
   waitingSince,
 } from '../../domain/changes/next-snapshot.ts';
+import { type Joined, joinV1 } from '../../domain/changes/second-source.ts';
 import { eventId, identify } from '../../domain/events/event.ts';
 import type { Promised } from '../../domain/events/event-schema.ts';
 import { makeEvent } from '../../domain/events/make-event.ts';
@@ -92,7 +93,8 @@ async function ingestRecord(
   known: SubjectEntry,
   observation: RecordContext,
 ): Promise<IngestedRecord> {
-  const record = withStatus(raw, known.snapshot);
+  const joined = observation.joined ?? joinedOf(deps, withStatus(raw, known.snapshot), known.snapshot);
+  const { record } = joined;
   const { subject } = record;
   const fresh = observation.claims.filter((claim) => !isNotified(known, claim, record));
   const { decision, claimKeys } = await decideFor(deps, record, known, { fresh, ...observation });
@@ -100,7 +102,7 @@ async function ingestRecord(
     signalDecision(deps.signals, record, decision);
     return { outcome: decision.outcome, snapshot: null, stored: false };
   }
-  const commit = commitOf(deps, record, { known, decision, claimKeys }, { fresh, ...observation });
+  const commit = commitOf(deps, joined, { known, decision, claimKeys }, { fresh, ...observation });
   if (commit === null) {
     signalDecision(deps.signals, record, decision);
     learn(deps, record, known, { decision, nowMs: observation.nowMs });
@@ -131,6 +133,14 @@ async function ingestRecord(
     snapshot: after === null ? null : { ...after, commit: Number(result.commit) },
     stored: true,
   };
+}
+
+function joinedOf(
+  { rules: { statusSource } }: CommitContext,
+  record: UpstreamRecord,
+  snapshot: Snapshot | null,
+): Joined {
+  return statusSource === 'both' ? joinV1(snapshot, record) : { record, ahead: null, isBehind: false };
 }
 
 /** Learns the timing of a stage from a response. An unconfirmed response teaches nothing. */
@@ -193,7 +203,7 @@ async function decideFor(
 
 function commitOf(
   { learning, stores }: CommitContext,
-  record: UpstreamRecord,
+  { record, ahead, isBehind }: Joined,
   { known, decision, claimKeys }: { known: SubjectEntry; decision: Decision; claimKeys: string[] | null },
   context: RecordContext & { fresh: readonly Claim[] },
 ): Commit | null {
@@ -203,7 +213,9 @@ function commitOf(
   const { epoch } = stores.subjects.epoch.begun;
   const present: { present?: Snapshot } = before === null ? {} : { present: before };
   const base: Commit = { subject, asOf, token: '-', claims: fresh, ...present };
-  const settled: { unconfirmed?: 'clear' } = before?.unconfirmed ? { unconfirmed: 'clear' } : {};
+  // An answer without a status of its own confirms and refutes nothing.
+  const isSettled = before?.unconfirmed != null && !isBehind;
+  const settled: { unconfirmed?: 'clear' } = isSettled ? { unconfirmed: 'clear' } : {};
   switch (decision.outcome) {
     case 'stale': {
       const { unconfirmed } = decision;
@@ -214,10 +226,12 @@ function commitOf(
       return news ? { ...base, unconfirmed } : base;
     }
     case 'unchanged': {
-      if (decision.accepted === null) {
-        return fresh.length === 0 && !before?.unconfirmed ? null : { ...base, ...settled };
+      const isOtherwise = before !== null && before.compact !== true && before.ahead !== ahead;
+      const accepted = decision.accepted ?? (isOtherwise ? before : null);
+      if (accepted === null) {
+        return fresh.length === 0 && !isSettled ? null : { ...base, ...settled };
       }
-      const snapshot = nextSnapshot(before, decision.accepted, { subject, nowMs, event: false });
+      const snapshot = nextSnapshot(before, accepted, { subject, nowMs, event: false, ahead });
       return { ...base, ...settled, snapshot, token: tokenOf(subject, snapshot) };
     }
     case 'history': {
@@ -242,7 +256,7 @@ function commitOf(
       const isNew = identity.emitted.some((mark) => !before?.emitted.includes(mark));
       const isCounted = !isAgain || !before.reported || isNew;
       const snapshot = {
-        ...nextSnapshot(before, accepted, { subject, nowMs, event: isCounted }),
+        ...nextSnapshot(before, accepted, { subject, nowMs, event: isCounted, ahead }),
         emitted: [...identity.emitted],
         epoch,
       };

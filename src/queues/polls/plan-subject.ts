@@ -4,6 +4,7 @@ import {
   planSubject,
   type SubjectPlan,
 } from '../../domain/cadence/subject-plan.ts';
+import type { Joined } from '../../domain/changes/second-source.ts';
 import { isPollable } from '../../domain/subjects/kinds.ts';
 import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import type { Claim } from '../../domain/subjects/subscription.ts';
@@ -13,7 +14,7 @@ import type { CommitContext } from './poll-context.ts';
 /**
  * Circumstances of a record. `asOf` is the commit counter before the request, `nowMs` the time of the answer, `price` that of a
  * request then; `exact` is false for a page; `claims` are those that the record serves: the subject's own, or those of the
- * wallet whose page showed it.
+ * wallet whose page showed it; `joined` where another source than v1 answered.
  */
 export type RecordContext = {
   asOf: string;
@@ -21,6 +22,7 @@ export type RecordContext = {
   price: number;
   exact: boolean;
   claims: readonly Claim[];
+  joined?: Joined;
 };
 
 const CLOCKS_RETRY_MS = 30_000;

@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { FinishedStatuses } from '../../domain/cadence/next-poll.ts';
+import type { StatusSource } from '../../domain/subjects/kinds.ts';
 import type { Signals } from '../../signals.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import type { ActingClock } from '../../store/confirmed-time.ts';
@@ -26,7 +27,11 @@ export type PollStores = CommitStores & {
 };
 
 /** Settings of commits. `finished`: statuses that end the tracking of a subject. */
-export type CommitRules = { confirmAfterMs: number; finished: FinishedStatuses };
+export type CommitRules = {
+  confirmAfterMs: number;
+  finished: FinishedStatuses;
+  statusSource: StatusSource;
+};
 
 /** Settings of polls. `fullSweepEveryMs`: least time between two reads of all pages of a wallet; `requestsPerSecond`: budget. */
 export type PollRules = CommitRules & {

@@ -66,7 +66,7 @@ export async function isOver(deps: PollContext, start: PollStart): Promise<boole
 }
 
 /** Makes the request of a poll. Returns the record of its subject, and the time of the answer (Redis time). */
-async function requestRecord(
+export async function requestRecord(
   deps: PollContext,
   { request: poll, start }: { request: Poll; start: PollStart },
   signal: AbortSignal,

@@ -6,13 +6,15 @@ import { type SubjectId, type SubjectKind, subjectKind } from '../../domain/subj
 import { type Pricing, pollPrice, pollRecord } from '../../pollers/poll-subject.ts';
 import { NOTHING_OBSERVED } from '../../store/observed.ts';
 import type { PlanStore } from '../../store/plan.ts';
+import { isOpenStatusMember } from '../../store/plan-members.ts';
 import { type PollStart, startPoll } from '../../store/poll-start.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { PollContext } from './poll-context.ts';
 import type { PollFailure, PollFailures } from './poll-failures.ts';
+import { openStatusAdapter } from './poll-open-status.ts';
 import { pageAdapter } from './poll-page.ts';
 import type { PollJob } from './poll-queues.ts';
-import { recordAdapter } from './poll-record.ts';
+import { type Poll, recordAdapter } from './poll-record.ts';
 import { transactionAdapter } from './poll-transaction.ts';
 import { walletAdapter } from './poll-wallet.ts';
 import { type Adapter, AT_ONCE, over, type Polled } from './polled.ts';
@@ -146,10 +148,13 @@ function untilDecided(record: Adapter): Adapter {
 
 type Adapters = Readonly<Record<SubjectKind, (start: PollStart) => Adapter>>;
 
-/** Builds the adapters of all kinds. `quotes` verifies imported quotes, `pricing` provides the prices of routes. */
+/**
+ * Builds the adapters of all kinds. `quotes` verifies imported quotes, `pricing` provides the prices of routes, `openStatus` the
+ * statuses of the open source; null without it.
+ */
 export function adaptersOf(
   deps: PollContext,
-  { quotes, pricing }: { quotes: QuoteVerification; pricing: Pricing },
+  { quotes, pricing, openStatus }: { quotes: QuoteVerification; pricing: Pricing; openStatus: Poll | null },
 ): Adapters {
   const { client } = deps;
   const record = recordAdapter(deps, ({ subject }, signal) => pollRecord(client, subject, signal));
@@ -157,8 +162,11 @@ export function adaptersOf(
   const route = recordAdapter(deps, (target, signal) => pollPrice(pricing, target, signal));
   const wallet = walletAdapter(deps);
   const undecided = untilDecided(record);
+  const isOpenAlone = openStatus !== null && deps.rules.statusSource === 'open';
+  const intent = isOpenAlone ? recordAdapter(deps, openStatus) : record;
+  const second = openStatus === null ? null : openStatusAdapter(deps, openStatus);
   return {
-    intent: () => record,
+    intent: ({ member }) => (second !== null && isOpenStatusMember(member) ? second : intent),
     gasless: () => record,
     vault: () => record,
     quote: ({ imported }) => {

@@ -12,6 +12,7 @@
     changedSubjects  zset    subject -> time of its last change, ms
     subjectEntries   zset    entries of the events of the subject in the log (see store/subject-entries.ts)
     trimmed          string  the newest entry of the log that was trimmed
+    openStatusPlan   hash    clock of the plan of the open source of statuses
 
   ARGV
     subject         text     subject id
@@ -34,6 +35,7 @@
     call            text     names this call: a client library repeats it after a lost connection
     epoch           number   epoch of the data that the process knows (see store/epoch.ts)
     commits         number   largest commit that the process has seen in it
+    isFollowed      flag     true when the open source may report a step ahead of this snapshot: it is polled there too
 
   returns
     outcome  "committed" | "already" | "superseded" | "gone" | "taken" | "behind"
@@ -211,6 +213,11 @@ if ARGV.virtualSeconds ~= '' and not item then
   local restMs = tonumber(ARGV.restMs)
   local lane = isOut(KEYS.claims, KEYS.wanted) and 'spare' or 'fair'
   track(plan, subject, newItem(lane, plan.v + tonumber(ARGV.virtualSeconds), plan.now + restMs + tonumber(ARGV.latestMs)), restMs)
+end
+if ARGV.isFollowed == '1' and outcome == 'committed' then
+  local open = openPlan(KEYS.openStatusPlan, ARGV.atMs)
+  local lane = isOut(KEYS.claims, KEYS.wanted) and 'spare' or 'fair'
+  track(open, 'open-status:' .. subject, newItem(lane, open.v, open.now + PLAN.LATEST_ANEW), 0)
 end
 if outcome ~= 'committed' then
   local answer = outcome == 'already' and isResent and 'committed' or outcome

@@ -8,6 +8,7 @@ export const ENDPOINTS = [
   'tokens',
   'quotes',
   'open-quotes',
+  'open-status',
 ] as const;
 
 /** Name of an endpoint in metrics and messages. Only the sender of the example round-trip requests the last two. */

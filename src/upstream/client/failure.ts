@@ -233,6 +233,7 @@ function pathSentence({ endpoint, httpStatus, problemCode }: FailedAnswer): stri
     'gasless-job': 'upstream.gateway and baseUrl',
     vault: 'upstream.gateway and baseUrl',
     'open-quotes': 'upstream.quotesUrl',
+    'open-status': 'upstream.quotesUrl',
   };
   const places = Object.entries(settings).find(([name]) => name === endpoint)?.[1] ?? 'upstream.baseUrl';
   return `the upstream refuses the request (HTTP 403 without a code), which takes no key: it has no such path; check ${places}`;

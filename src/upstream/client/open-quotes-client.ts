@@ -7,8 +7,10 @@ import {
   type OpenQuotes,
   readOpenQuotes,
 } from '../wire/open-quote.ts';
+import { OPEN_STATUS_EXPECTED, type OpenStatus, readOpenStatus } from '../wire/open-status.ts';
 import { payloadOf } from '../wire/payload.ts';
 import { type Answer, listThread, type Outcome, type RequestContext, send } from './ask.ts';
+import type { RequestOptions, UpstreamCall } from './client.ts';
 import { endpointUrl, parseBaseUrl } from './endpoint.ts';
 
 /** Timeout of the open quoting service, which collects its solvers' quotes before it answers. */
@@ -50,26 +52,40 @@ export class OpenQuotesClient {
   }
 
   /** Each solver's quote for an exact input. Throws a RangeError for a request that would be refused. */
-  async exactIn(
-    request: ExactInRequest,
-    options: { signal?: AbortSignal } = {},
-  ): Promise<Answer<OpenQuotes>> {
-    return send(this.#requestContext, {
+  async exactIn(request: ExactInRequest, options: RequestOptions = {}): Promise<Answer<OpenQuotes>> {
+    const question = {
       endpoint: 'open-quotes',
-      takesKey: false,
       expected: OPEN_QUOTES_EXPECTED,
       read: readOpenQuotes,
-      request: {
-        url: endpointUrl(this.#base, '/api/v3/quotes/exactIn'),
-        headers: {
-          accept: 'application/json',
-          'accept-encoding': 'identity',
-          'content-type': 'application/json',
-        },
-        body: payloadOf(exactInSchema, request),
-        signal: options.signal,
-      },
-    });
+    } as const;
+    const body = payloadOf(exactInSchema, request);
+    return this.#post({ ...question, path: '/api/v3/quotes/exactIn', body }, options);
+  }
+
+  /** The status of an intent by its hash; `not-found` when the service does not know it. */
+  async intentStatus(intentHash: string, options: RequestOptions = {}): Promise<Answer<OpenStatus>> {
+    const question = {
+      endpoint: 'open-status',
+      expected: OPEN_STATUS_EXPECTED,
+      read: readOpenStatus,
+    } as const;
+    const body = JSON.stringify({ intentHash });
+    return this.#post({ ...question, path: '/api/v3/intents/intentStatus', body }, options);
+  }
+
+  async #post<T>({ path, body, ...rest }: UpstreamCall<T>, { signal }: RequestOptions): Promise<Answer<T>> {
+    const headers = {
+      accept: 'application/json',
+      'accept-encoding': 'identity',
+      'content-type': 'application/json',
+    };
+    const request = {
+      url: endpointUrl(this.#base, path),
+      headers,
+      signal,
+      ...(body === undefined ? {} : { body }),
+    };
+    return send(this.#requestContext, { ...rest, takesKey: false, request });
   }
 
   /** Waits for requests under way, each at most its timeout, and ends the connections. */

@@ -152,8 +152,10 @@ local function kindOf(member) return string.match(member, '^([^:]*):') end
 -- Wallets wait at most for rounds over all of them. That always fits, however many others are overdue.
 local function latestPlace(member) return kindOf(member) == 'wallet' and ':bound' or ':latest' end
 
--- Returns the subject of a member: itself, or the wallet of which it is a page.
-local function subjectOf(member) return string.match(member, '^page:[^:]*:(.+)$') or member end
+-- Returns the subject of a member: itself, the wallet of which it is a page, or the transfer that the open source reports too.
+local function subjectOf(member)
+  return string.match(member, '^page:[^:]*:(.+)$') or string.match(member, '^open%-status:(.+)$') or member
+end
 
 local function sparePlace(member) return kindOf(member) == 'wallet' and ':spareWallets' or ':spare' end
 
