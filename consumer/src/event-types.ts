@@ -416,9 +416,9 @@ export type EventEnvelope = {
       /**
        * What was checked and is so. `chain`: the endpoints are of this chain; `success`: the transaction
        * succeeded; `token`: the token is yours or of the packaged list, and moved; `amount`: at least as much
-       * as stated; `recipient`: to the address that you named, or of a refund to whoever paid; `intent`: the
-       * pinned contract reports that it fulfils this intent; `exclusive`: the log proves no other transfer
-       * and is not older than this one; `final`: the block is final.
+       * as stated; `recipient`: to the address that you or the quote named, or of a refund without one to
+       * whoever paid; `intent`: the pinned contract reports that it fulfils this intent; `exclusive`: the log
+       * proves no other transfer and is not older than this one; `final`: the block is final.
        */
       checked: ('chain' | 'success' | 'token' | 'amount' | 'recipient' | 'intent' | 'exclusive' | 'final')[];
       /** Why it is disputed. */
