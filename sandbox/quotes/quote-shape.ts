@@ -80,6 +80,7 @@ export function createQuoteShape({ wire, intents }: { wire: Wire; intents: Inten
         amountOut: plan.destination.amount,
         minAmountOut: minAmountOut.toString(),
       },
+      ...(order.refundRecipient === null ? {} : { refundRecipient: order.refundRecipient }),
       fees: feesOf(quote),
       steps: stepsOf(quote).map(({ type, seconds, from, to, intents: done }, index) => ({
         type: type.toLowerCase(),

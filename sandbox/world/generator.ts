@@ -149,7 +149,7 @@ function swapOf(
 
 /** Half of the jobs are ERC-3009 authorizations: the first hex digit of the id decides, so that no other draw moves. */
 function jobOf({ uuid: id, permitTxHash }: { uuid: string; permitTxHash: string }): Job {
-  return { uuid: id, permitTxHash: id < '8' ? permitTxHash : null };
+  return { uuid: id, permitTxHash: id >= '8' ? permitTxHash : null };
 }
 
 function drawFrom(list: readonly Wallet[], skew: number): (random: Random) => Wallet {

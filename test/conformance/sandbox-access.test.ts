@@ -30,6 +30,25 @@ describe('keys', () => {
   });
 });
 
+describe('without a key that is required', () => {
+  let keyless: Sandbox;
+
+  beforeAll(async () => {
+    keyless = new Sandbox({ transfersPerSecond: 0, requiresKey: false });
+    await keyless.start();
+  });
+
+  afterAll(() => keyless.close());
+
+  test.each([
+    ['no key', {}, 200],
+    ['the right key', { 'x-api-key': 'sandbox-key' }, 200],
+    ['a wrong key', { 'x-api-key': 'wrong' }, 401],
+  ])('a request with %s is answered %j: %i', async (_case, headers, status) => {
+    expect((await fetch(`${keyless.url}/v1/tokens`, { headers })).status).toBe(status);
+  });
+});
+
 describe('paths', () => {
   test('an unknown path elsewhere is a plain 404', async () => {
     const response = await get('/nothing-here');

@@ -32,9 +32,11 @@ const QUOTE: Body = {
   slippage: '0.01',
   source: { chainId: 8453, token: BASE, funder: WALLET, amount: AMOUNT },
   destination: { chainId: 10, token: OPTIMISM, recipient: WALLET, minAmountOut: '1' },
+  refundRecipient: WALLET,
   options: { allQuotes: false },
 };
 const VAULT: Body = {
+  dAppID: 'fuzz',
   sourceChainId: 8453,
   destinationChainId: 10,
   sourceToken: BASE,
@@ -43,7 +45,15 @@ const VAULT: Body = {
   recipient: WALLET,
   refundRecipient: WALLET,
 };
-const OPEN: Body = {
+const LEGACY_VAULT: Body = {
+  dAppID: 'fuzz',
+  sourceChainId: 8453,
+  amount: AMOUNT,
+  recipient: WALLET,
+  depositor: WALLET,
+  refundRecipient: WALLET,
+};
+const openBody = (amount: Body): Body => ({
   dAppID: 'fuzz',
   intentExecutionTypes: ['GASLESS'],
   quoteRequest: {
@@ -51,18 +61,22 @@ const OPEN: Body = {
     destinationChainID: 10,
     sourceToken: BASE,
     destinationToken: OPTIMISM,
-    sourceAmount: AMOUNT,
+    ...amount,
     funder: WALLET,
     recipient: WALLET,
+    refundRecipient: WALLET,
   },
   contracts: { prover: SPENDER },
-};
+});
 
 /** Bodies that are correct on first use; the sandbox's known values, for requests. */
 const bodies = new Map<string, Body[]>([
   ['/v1/quotes', [QUOTE]],
   ['/v1/deposit-gateway/deposit-addresses', [VAULT]],
-  ['/api/v3/quotes/exactIn', [OPEN]],
+  ['/deposit-gateway/v2/depositAddresses', [LEGACY_VAULT]],
+  ['/api/v3/quotes/exactIn', [openBody({ sourceAmount: AMOUNT })]],
+  ['/api/v3/quotes/exactOut', [openBody({ destinationAmount: AMOUNT })]],
+  ['/api/v3/quotes/single', [openBody({ sourceAmount: AMOUNT })]],
 ]);
 const known: Record<'wallets' | 'hashes' | 'uuids' | 'vaults' | 'cursors', string[]> = {
   wallets: [],
@@ -143,6 +157,10 @@ beforeAll(async () => {
   await signed('/v1/deposit-gateway/submit/erc-2612', async (of) =>
     signErc2612({ ...grant, spender: await newVault() }, of),
   );
+  await signed('/deposit-gateway/v1/gasless/permit', async (of) => {
+    const { spender, ...permit } = await signErc2612({ ...grant, spender: await newVault() }, of);
+    return { ...permit, depositAddress: spender };
+  });
 
   const { wallets, intents } = sandbox.subjects();
   known.wallets = [...wallets, WALLET];
@@ -430,7 +448,11 @@ const POSTS: [string, ShapeOf][] = [
   ['/v1/deposit-gateway/submit/erc-3009', 'vault-submit'],
   ['/v1/deposit-gateway/submit/erc-2612', 'vault-submit'],
   ['/deposit-gateway/v1/gasless/transferWithAuthorization', 'vault-submit'],
+  ['/deposit-gateway/v1/gasless/permit', 'vault-submit'],
+  ['/deposit-gateway/v2/depositAddresses', 'legacy-vault-create'],
   ['/api/v3/quotes/exactIn', 'open-quotes'],
+  ['/api/v3/quotes/exactOut', 'open-quotes'],
+  ['/api/v3/quotes/single', 'open-quote'],
 ];
 
 /** The query of a vault by chain: mostly correct. */
@@ -504,7 +526,7 @@ describe('mutated and random requests are answered in shapes of the interface:',
   test.each(ENDPOINTS.map((endpoint) => [endpoint.name, endpoint] as const))(
     '%s',
     async (_name, endpoint) => {
-      const pool = endpoint.shape === 'open-quotes' ? quoting : service;
+      const pool = endpoint.shape.startsWith('open-') ? quoting : service;
       const words = new Map<string, number>();
       await fc.assert(
         fc.asyncProperty(requests(endpoint), async (input) => {

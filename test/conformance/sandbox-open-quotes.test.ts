@@ -1,5 +1,7 @@
+import { decodeAbiParameters, decodeFunctionData, erc20Abi, getAddress, type Hex } from 'viem';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { ROUTE_ABI } from '../../sandbox/quotes/intents.ts';
 import { Sandbox } from '../../sandbox/sandbox.ts';
 
 const WALLET = '0x52908400098527886E0F7030069857D2E4169EE7';
@@ -28,6 +30,7 @@ const quoteRequest = {
 };
 const request = { dAppID: 'tests', quoteRequest };
 
+const hex = z.custom<Hex>((value) => typeof value === 'string' && /^0x[0-9a-f]+$/i.test(value));
 const address = z.string().regex(/^0x[0-9a-fA-F]{40}$/);
 const amount = z.string().regex(/^\d+$/);
 const entrySchema = z.strictObject({
@@ -142,9 +145,77 @@ describe('exactIn', () => {
   });
 });
 
+describe('exactOut', () => {
+  const { sourceAmount, ...ends } = quoteRequest;
+  const outRequest = { ...request, quoteRequest: { ...ends, destinationAmount: sourceAmount } };
+
+  test('quotes the wanted output, the cheapest input first', async () => {
+    const response = await post(outRequest, '/api/v3/quotes/exactOut');
+    expect(response.status).toBe(201);
+    const found = answerSchema
+      .parse(await response.json())
+      .data.map(({ quoteData }) => quoteData.quoteResponse);
+    expect(found.map(({ destinationAmount }) => destinationAmount)).toEqual(Array(3).fill(sourceAmount));
+    const inputs = found.map((one) => Number(one.sourceAmount));
+    expect(inputs).toEqual(inputs.toSorted((a, b) => a - b));
+    for (const { fees, sourceAmount: paid } of found) {
+      const sum = fees.reduce((all, { amount: fee }) => all + BigInt(fee), 0n);
+      expect(BigInt(paid) - sum).toBe(BigInt(sourceAmount));
+    }
+  });
+
+  test('refuses an input in place of the output', async () => {
+    const response = await post(request, '/api/v3/quotes/exactOut');
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({
+      validationErrors: [{ field: 'quoteRequest.destinationAmount' }, { field: 'quoteRequest.sourceAmount' }],
+    });
+  });
+});
+
+describe('single', () => {
+  test('answers with the best quote alone', async () => {
+    const [best] = await quotes(request);
+    const response = await post(request, '/api/v3/quotes/single');
+    expect(response.status).toBe(201);
+    const { data } = z.strictObject({ data: entrySchema.shape.quoteData }).parse(await response.json());
+    expect(data.contracts).toEqual(best?.quoteData.contracts);
+    expect(data.quoteResponse.destinationAmount).toBe(best?.quoteData.quoteResponse.destinationAmount);
+  });
+
+  test('is 404 where no solver quotes', async () => {
+    const little = { ...request, quoteRequest: { ...quoteRequest, sourceAmount: '1' } };
+    await expectRefusal(await post(little, '/api/v3/quotes/single'), 404, 'quoteRequest');
+  });
+});
+
+describe('an open quote', () => {
+  test('has a route whose bytes pay the stated output to the recipient', async () => {
+    const [entry] = await quotes(request);
+    const { encodedRoute, destinationAmount } = entry?.quoteData.quoteResponse ?? {};
+    const [route] = decodeAbiParameters(ROUTE_ABI, hex.parse(encodedRoute));
+    const [call] = route.calls;
+    if (call === undefined || destinationAmount === undefined) throw new Error('the route has a call');
+    expect(decodeFunctionData({ abi: erc20Abi, data: call.data })).toEqual({
+      functionName: 'transfer',
+      args: [WALLET, BigInt(destinationAmount)],
+    });
+    expect(getAddress(route.portal)).toBe(getAddress(entry?.quoteData.contracts.destinationPortal ?? ''));
+  });
+
+  test('names the requested refundRecipient, else the funder', async () => {
+    const stated = async (more: object) =>
+      (await quotes({ ...request, quoteRequest: { ...quoteRequest, ...more } }))[0]?.quoteData.quoteResponse;
+    expect((await stated({}))?.refundRecipient).toBe(WALLET);
+    const refundRecipient = '0x2222222222222222222222222222222222222222';
+    expect((await stated({ refundRecipient }))?.refundRecipient).toBe(refundRecipient);
+    const elsewhere = { ...quoteRequest, refundRecipient: 'me' };
+    const refused = await post({ ...request, quoteRequest: elsewhere });
+    await expectRefusal(refused, 400, 'quoteRequest.refundRecipient');
+  });
+});
+
 test.each([
-  '/api/v3/quotes/single',
-  '/api/v3/quotes/exactOut',
   '/api/v3/intents/intentStatus',
   '/api/v3/intents/status',
   '/api/v1/solverRegistry/registerSolver',

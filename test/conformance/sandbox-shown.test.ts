@@ -102,7 +102,7 @@ async function vaultPayload(vault: string): Promise<Record<string, unknown>> {
 describe('a transfer whose token is swapped', () => {
   test('has several steps and intents, which its signature covers, and several sub-statuses', async () => {
     const { quote, jobUuid } = await swappedTransfer();
-    expect(quote.steps.map(({ type }) => type)).toEqual(['BRIDGE', 'SWAP']);
+    expect(quote.steps.map(({ type }) => type)).toEqual(['bridge', 'swap']);
     const hashes = quote.steps.flatMap(({ intents }) => intents.map(({ intentHash }) => intentHash));
     expect(new Set(hashes).size).toBe(2);
     expect(hashes[0]).toBe(quote.intentHash);

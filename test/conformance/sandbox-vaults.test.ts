@@ -96,6 +96,7 @@ async function expectRefusal(response: Response, status: number, code: string): 
     error: expect.stringMatching(/./),
     message: expect.stringMatching(/./),
     code,
+    details: { cause: expect.stringMatching(/./) },
   });
   expect(response.status).toBe(status);
 }

@@ -12,7 +12,7 @@ let preparation: Preparation;
 const proxies = new Map<string, RewritingProxy>();
 
 beforeAll(async () => {
-  preparation = await prepareSandboxes();
+  preparation = await prepareSandboxes('0.9.0');
 });
 
 afterAll(async () => {

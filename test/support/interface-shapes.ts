@@ -136,7 +136,7 @@ const openEntry = z.strictObject({
 export const SUCCESSES = {
   chains: { statuses: [200], shape: z.object({ chains: z.array(z.looseObject({ quoteSigner: address })) }) },
   tokens: { statuses: [200], shape: z.object({ tokens: z.array(z.looseObject({ address: text })) }) },
-  quotes: { statuses: [200], shape: quote.extend({ quotes: z.array(quote).optional() }) },
+  quotes: { statuses: [200], shape: quote.extend({ quotes: z.array(quote).nullable() }) },
   'gasless-submit': { statuses: [202, 200], shape: job },
   status: {
     statuses: [200],
@@ -146,7 +146,12 @@ export const SUCCESSES = {
   'vault-submit': { statuses: [202, 200], shape: gatewayJob },
   'gateway-job': { statuses: [200], shape: gatewayJob },
   vault: { statuses: [200], shape: vault },
+  'legacy-vault-create': {
+    statuses: [201],
+    shape: z.strictObject({ data: z.strictObject({ vaultAddress: address, amount, deadline: seconds }) }),
+  },
   'open-quotes': { statuses: [201], shape: z.strictObject({ data: z.array(openEntry) }) },
+  'open-quote': { statuses: [201], shape: z.strictObject({ data: openEntry.shape.quoteData }) },
 } as const;
 
 /** An endpoint of the interface, by the shape of its success. */
@@ -196,6 +201,7 @@ const vaultError = z.strictObject({
   statusCode: z.int(),
   error: text,
   message: text,
+  details: z.strictObject({ cause: text }),
   code: text,
   requestId: z.string().regex(/^\d{1,5}$/),
 });
@@ -220,8 +226,8 @@ export function wordFor(endpoint: ShapeOf, raw: Raw): string {
     return `${status} ok`;
   }
   if (status < 400) throw new Error(`no status of ${endpoint}: ${status}`);
-  if (endpoint === 'open-quotes') return openWord(raw, body);
-  const isVault = ['vault-create', 'vault-submit', 'gateway-job', 'vault'].includes(endpoint);
+  if (endpoint.startsWith('open-')) return openWord(raw, body);
+  const isVault = /vault|gateway/.test(endpoint);
   // The deposit vaults need no key, so none is missing there.
   if (!isVault && status === 403 && gatewayRefusal.safeParse(body).success) {
     expectType(contentType, 'application/json');

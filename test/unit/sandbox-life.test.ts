@@ -62,7 +62,11 @@ const NEXT: Record<string, Record<string, string[]>> = {
   },
   quote: { born: ['active'], active: ['submitted'] },
   gasless: { born: ['pending'], pending: ['submitted'], submitted: ['published', 'failed'] },
-  'gasless:gateway': { born: ['PENDING'], PENDING: ['PERMIT_SENT'], PERMIT_SENT: ['COMPLETED', 'FAILED'] },
+  'gasless:gateway': {
+    born: ['PENDING'],
+    PENDING: ['PERMIT_SENT', 'COMPLETED', 'FAILED'],
+    PERMIT_SENT: ['COMPLETED', 'FAILED'],
+  },
   vault: {
     born: ['PENDING'],
     PENDING: ['FUNDING_DETECTED', 'EXPIRED_UNFUNDED'],

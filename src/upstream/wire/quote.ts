@@ -117,7 +117,8 @@ const MEMBERS: Members = {
       decimals: passedMember,
     })
     .nullable(),
-  fees: z.array(fee).nullable(),
+  /** The interface shows the type of a fee alone. */
+  fees: z.array(fee.partial({ amount: true })).nullable(),
   steps: z
     .array(
       z.object({

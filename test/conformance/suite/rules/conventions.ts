@@ -82,7 +82,8 @@ export const CONVENTION_RULES: readonly Rule[] = inSection('Conventions', [
     title: 'amounts are answered as base-unit decimal strings',
     check: async (target) => {
       const quote = await newQuote(target);
-      const fees = list(quote, 'fees').map((fee) => read(fee, 'amount'));
+      // The interface shows the type of a fee alone.
+      const fees = list(quote, 'fees').flatMap((fee) => read(fee, 'amount') ?? []);
       const amounts = [
         read(quote, 'destination.amountOut'),
         read(quote, 'destination.minAmountOut'),
