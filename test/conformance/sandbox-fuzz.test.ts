@@ -158,7 +158,12 @@ beforeAll(async () => {
     signErc2612({ ...grant, spender: await newVault() }, of),
   );
   await signed('/deposit-gateway/v1/gasless/permit', async (of) => {
-    const { spender, ...permit } = await signErc2612({ ...grant, spender: await newVault() }, of);
+    // An owner's permits count over both endpoints.
+    const other = privateKeyToAccount(`0x${'5e'.repeat(32)}`);
+    const { spender, ...permit } = await signErc2612(
+      { ...grant, owner: other, spender: await newVault() },
+      of,
+    );
     return { ...permit, depositAddress: spender };
   });
 

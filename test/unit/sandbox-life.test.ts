@@ -85,7 +85,7 @@ function bySubject(transitions: Transition[]): Map<string, Transition[]> {
 describe.each([1, 20, 500])('lives at time scale %i', (timeScale) => {
   let lived: ReturnType<typeof liveOn>;
   beforeAll(() => {
-    lived = liveOn({ seed: 5, timeScale });
+    lived = liveOn({ seed: 7, timeScale });
   });
 
   test('each transition starts where the one before it ended, and only usual steps are made', () => {
@@ -205,7 +205,7 @@ test('the same seed gives the same transitions', () => {
 
 test('time scale 20 makes a life twenty times shorter', () => {
   const lengthMs = (timeScale: number) => {
-    const intents = [...bySubject(liveOn({ seed: 2, timeScale }).transitions)].filter(([id]) =>
+    const intents = [...bySubject(liveOn({ seed: 7, timeScale }).transitions)].filter(([id]) =>
       id.startsWith('intent:'),
     );
     const lengths = intents.map(([, steps]) => (steps.at(-1)?.at ?? 0) - (steps[0]?.at ?? 0));
