@@ -6,6 +6,7 @@ import { generateCommandFiles } from './generate/commands.ts';
 import { generateConfigFiles } from './generate/config.ts';
 import { generateConformanceFiles } from './generate/conformance.ts';
 import { generateConsumerFiles } from './generate/consumer.ts';
+import { generateContractFiles } from './generate/contracts.ts';
 import { generateEventFiles } from './generate/events.ts';
 import { generateLimitFiles } from './generate/limits.ts';
 import { generateMetricsFiles } from './generate/metrics.ts';
@@ -26,6 +27,7 @@ export async function generatedFiles(): Promise<GeneratedFile[]> {
     generateConfigFiles(),
     generateConformanceFiles(),
     generateConsumerFiles(),
+    generateContractFiles(),
     generateEventFiles(),
     generateLimitFiles(),
     generateMetricsFiles(),

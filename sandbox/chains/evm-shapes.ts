@@ -1,4 +1,5 @@
-import { encodeAbiParameters, type Hex, isHex, numberToHex, pad, zeroHash } from 'viem';
+import { encodeAbiParameters, type Hex, isHex, numberToHex, pad, toEventSelector, zeroHash } from 'viem';
+import { FULFILMENT_EVENT, PORTAL_ADDRESS } from '../contracts/portal.ts';
 import type { Block } from './blocks.ts';
 import type { AskableChain } from './chains.ts';
 import type { Included } from './ledger.ts';
@@ -7,13 +8,8 @@ import { outcomeOf } from './moves.ts';
 /** Topic of `Transfer(address indexed from, address indexed to, uint256 value)`. */
 const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
 
-export const FULFILMENT_EVENT = 'event IntentFulfilled(bytes32 indexed intentHash, address indexed solver)';
-
-/** Topic of `FULFILMENT_EVENT`. */
-const FULFILLED = '0xd9033f0635d2f730e1f8385eaf46308e77de7a02d79526d9872ff7a6a291ef01';
-
-/** The contract that logs fulfilments, at the same address on every EVM chain. */
-export const FULFILMENT_ADDRESS = '0x00000000000000000000000000000000f0111ed5';
+/** Topic of the portal's event. */
+const FULFILLED = toEventSelector(FULFILMENT_EVENT);
 
 /** A contract that logs the same event but is not trusted. */
 const FORGER_ADDRESS = '0x00000000000000000000000000000000f0e9edf1';
@@ -38,7 +34,7 @@ export function logsOf({ included, on, block, index }: ReceiptInput): Log[] {
     data: encodeAbiParameters([{ type: 'uint256' }], [amount]),
   }));
   const naming = (intent: string): Hex[] => [FULFILLED, hex(intent), topic(included.from)];
-  if (fulfilled !== null) logs.push({ address: FULFILMENT_ADDRESS, topics: naming(fulfilled), data: '0x' });
+  if (fulfilled !== null) logs.push({ address: PORTAL_ADDRESS, topics: naming(fulfilled), data: '0x' });
   if (forged !== undefined) logs.push({ address: FORGER_ADDRESS, topics: naming(forged), data: '0x' });
   return logs.map((log, at) => ({
     ...log,

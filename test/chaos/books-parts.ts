@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { FULFILMENT_ADDRESS, FULFILMENT_EVENT } from '../../sandbox/chains/evm-shapes.ts';
 import type { Lie } from '../../sandbox/chains/lies.ts';
+import { FULFILMENT_EVENT, PORTAL_ADDRESS } from '../../sandbox/contracts/portal.ts';
 import { ENDPOINTS } from '../support/lying-faults.ts';
 import { CHECKED_CHAINS, ONE_HOST, UNPINNED } from '../support/lying-orders.ts';
 import type { PostgresProcess } from '../support/postgres-process.ts';
@@ -32,7 +32,7 @@ const LIES: readonly Lie[] = [
 ];
 const SHARE_OF_EACH_LIE = 0.04;
 
-const PINNED = { address: FULFILMENT_ADDRESS, event: FULFILMENT_EVENT, hash: 'intentHash' };
+const PINNED = { address: PORTAL_ADDRESS, event: FULFILMENT_EVENT, hash: 'intentHash' };
 
 /** More attempts than any failure here can use up. */
 const RETRIES = { delays: ['200ms', '500ms', ...Array.from({ length: 90 }, () => '1s')] };

@@ -10,8 +10,8 @@ import {
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import type { StatedPayment } from '../../sandbox/chains/chains.ts';
-import { FULFILMENT_ADDRESS, FULFILMENT_EVENT } from '../../sandbox/chains/evm-shapes.ts';
 import type { Lie } from '../../sandbox/chains/lies.ts';
+import { FULFILMENT_EVENT, PORTAL_ADDRESS } from '../../sandbox/contracts/portal.ts';
 import { Sandbox } from '../../sandbox/sandbox.ts';
 import { eventually } from '../support/eventually.ts';
 import { orderAt, type SandboxOrder } from '../support/sandbox-order.ts';
@@ -149,7 +149,7 @@ describe('an EVM chain', () => {
     const payment = await paid({});
     const { blockNumber } = await receiptAt(payment);
     const [log] = await clientOf(10).getLogs({
-      address: FULFILMENT_ADDRESS,
+      address: PORTAL_ADDRESS,
       event: parseAbiItem(FULFILMENT_EVENT),
       fromBlock: blockNumber,
       toBlock: blockNumber,
@@ -157,7 +157,7 @@ describe('an EVM chain', () => {
     expect(log?.args).toMatchObject({ intentHash: payment.intentHash });
     const lying = await paid({ lie: 'other-intent' });
     const { logs } = await receiptAt(lying);
-    const named = logs.find(({ address }) => address === FULFILMENT_ADDRESS)?.topics[1];
+    const named = logs.find(({ address }) => address === PORTAL_ADDRESS)?.topics[1];
     expect(named).toMatch(/^0x[0-9a-f]{64}$/);
     expect(named).not.toBe(lying.intentHash);
   });
@@ -261,7 +261,7 @@ describe('a lie about a payment', () => {
       (await receiptAt(payment)).logs
         .filter(({ topics }) => topics[0] === toEventSelector(FULFILMENT_EVENT))
         .map(({ address, topics }) => ({
-          isPinned: address === FULFILMENT_ADDRESS,
+          isPinned: address === PORTAL_ADDRESS,
           isOwn: topics[1] === payment.intentHash,
         }));
     expect(await named(await paid({ lie: 'forged' }))).toEqual([

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { StatedPayment } from '../../sandbox/chains/chains.ts';
-import { FULFILMENT_ADDRESS, FULFILMENT_EVENT } from '../../sandbox/chains/evm-shapes.ts';
+import { FULFILMENT_EVENT, PORTAL_ADDRESS } from '../../sandbox/contracts/portal.ts';
 import { Sandbox } from '../../sandbox/sandbox.ts';
 import { randomStream } from '../../sandbox/world/random.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
@@ -207,7 +207,7 @@ function configOf({
       requestsPerSecond: 500,
     };
   };
-  const pinned = { address: FULFILMENT_ADDRESS, event: FULFILMENT_EVENT, hash: 'intentHash' };
+  const pinned = { address: PORTAL_ADDRESS, event: FULFILMENT_EVENT, hash: 'intentHash' };
   return {
     baseUrl: sandbox.url,
     redisUrl: run.redisUrl,
