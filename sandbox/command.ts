@@ -65,6 +65,12 @@ export function sandboxCommand(interrupted: Interrupted): Command {
       'the word in the paths of the deposit-vault endpoints: a deployment has its own',
       'deposit-gateway',
     )
+    .addOption(
+      new Option('--evm <engine>', 'what executes transactions on the EVM chains; anvil must be on PATH')
+        .choices(['js', 'anvil'])
+        .default('js'),
+    )
+    .option('--faucet', 'let POST /faucet of the control port give coins and tokens', false)
     .option(
       '--fault <type:key=value,…>',
       'a fault from the start, such as latency:ms=300 or error:code=internal-error,rate=0.1 (repeatable)',
@@ -91,6 +97,8 @@ type Flags = {
   finalitySeconds: number;
   quoteDomain: string;
   gatewayPrefix: string;
+  evm: 'js' | 'anvil';
+  faucet: boolean;
   fault: Fault[];
 };
 
@@ -98,6 +106,7 @@ async function serve({ fault: faults, apiKey, ...flags }: Flags, interrupted: In
   const sandbox = new Sandbox({
     ...flags,
     faults,
+    evm: flags.evm === 'js' ? 'js' : { anvil: 'anvil' },
     apiKey: apiKey === false ? DEFAULT_KEY : apiKey,
     requiresKey: apiKey !== false,
     quotesPort: flags.quotesPort ?? (flags.port === 0 ? 0 : DEFAULT_QUOTES_PORT),
@@ -111,7 +120,7 @@ async function serve({ fault: faults, apiKey, ...flags }: Flags, interrupted: In
   process.stdout.write(
     `${[
       `upstream:     ${sandbox.url}   (${apiKey === false ? 'no key' : `x-api-key: ${sandbox.apiKey}`})`,
-      `control:      ${sandbox.controlUrl}   (GET /subjects /transitions /answers /showings /payments /requests, POST /pace /market /chains /fund /rotate-signer /faults)`,
+      `control:      ${sandbox.controlUrl}   (GET /subjects /transitions /answers /showings /payments /requests, POST /pace /market /chains /fund${flags.faucet ? ' /faucet' : ''} /rotate-signer /faults)`,
       `quotes:       ${sandbox.quotesUrl}   (no key)`,
       `chains:       ${sandbox.url}/chains/<chainId>/<any name>   (JSON-RPC: ${chains})`,
       `a wallet:     ${sandbox.subjects().wallets[0] ?? 'none'}`,

@@ -1,5 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { type Chains, createChains, type StatedPayment } from './chains/chains.ts';
+import { type EngineKind, engineStarter } from './chains/engine-starter.ts';
+import { createFaucet } from './chains/faucet.ts';
 import { createRpcPort, type RpcPort } from './chains/rpc-port.ts';
 import { type Answering, createAnswering, type LoggedAnswer, type Showing } from './control/answer-log.ts';
 import { type ChainState, type ChainsChange, createControl, type Pace } from './control/control.ts';
@@ -19,7 +21,7 @@ import { createQuoteSigners, type QuoteSigners } from './quotes/quote-signers.ts
 import { createAgenda } from './world/agenda.ts';
 import { CHAINS } from './world/chains.ts';
 import { createClock } from './world/clock.ts';
-import { fundByTransaction } from './world/funding.ts';
+import { fundByTransaction, noticeFunding } from './world/funding.ts';
 import { createGenerator } from './world/generator.ts';
 import { transactionHash, uuid } from './world/identifiers.ts';
 import { type Market, USUAL_MARKET } from './world/market.ts';
@@ -64,6 +66,10 @@ export type SandboxOptions = {
   quoteDomain?: string;
   /** Word in the paths of the deposit-vault endpoints. Default `deposit-gateway`, as in the interface. */
   gatewayPrefix?: string;
+  /** What executes transactions on the EVM chains. Default `js`: this process. */
+  evm?: EngineKind;
+  /** Default false. When true, `POST /faucet` of the control port gives coins and tokens. */
+  faucet?: boolean;
   faults?: readonly Fault[];
 };
 
@@ -118,6 +124,12 @@ export class Sandbox {
       timeScale,
       finality: { seconds: finalitySeconds / timeScale },
       agenda,
+      evm: {
+        nowMs: this.#nowMs,
+        start: engineStarter(options.evm ?? 'js'),
+        scheduled: () => this.#timeline.rearm(),
+        executed: (executed) => noticeFunding(orders, { executed, solvers: this.#market.solvers }),
+      },
     });
     this.#rpc = createRpcPort({ chains: this.#chains, faults, nowMs: this.#nowMs });
     this.#world = createWorld({
@@ -203,6 +215,7 @@ export class Sandbox {
       pace: { read: () => this.pace(), set: (perSecond) => this.setPace(perSecond) },
       market: { read: () => this.#market, set: (change) => this.setMarket(change) },
       fund: (wanted) => fundByTransaction(orders, wanted),
+      faucet: options.faucet === true ? createFaucet(this.#chains) : null,
       faults,
       rotateSigners: (chainId) => this.#rotateSigners(chainId),
     });
@@ -235,6 +248,7 @@ export class Sandbox {
   async close(): Promise<void> {
     this.#timeline.close();
     await Promise.all([this.#service.close(), this.#openService.close(), this.#control.close()]);
+    await this.#chains.close();
   }
 
   /** The base address of the interface. Throws before `start`. */

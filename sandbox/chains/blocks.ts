@@ -24,6 +24,8 @@ export type Blocks = {
   /** The last block that most treat as final: halfway between both. */
   safe(nowMs: number): number;
   at(number: number): Block;
+  /** Unix ms at which a block becomes the newest. */
+  bornMs(number: number): number;
   /** The number of a block by its hash; null when the hash is of no block, or of one that was dropped. */
   numberOf(hash: string): number | null;
   /** Replaces every block from this one on; final ones stay. Returns the first replaced block. */
@@ -78,6 +80,7 @@ export function createBlocks(options: {
       parentHash: hashOf(Math.max(0, number - 1)),
       timestamp: Math.floor((number * blockMs) / 1000),
     }),
+    bornMs: (number) => number * blockMs,
     numberOf(hash) {
       const bytes = decode(hash, chain);
       if (bytes?.length !== 32) return null;

@@ -5,14 +5,17 @@ import type { TransferPlan } from '../world/plan.ts';
 import { between, randomStream } from '../world/random.ts';
 import type { IntentStatus } from '../world/record.ts';
 import { type Blocks, createBlocks, type FinalityLag } from './blocks.ts';
-import { createLedger, type Ledger, type Payment, type PaymentKind } from './ledger.ts';
-import { partyOf } from './moves.ts';
+import type { Engine } from './engine.ts';
+import type { ShownTransaction } from './evm-shapes.ts';
+import { createLedger, type Included, type Ledger, type Payment, type PaymentKind } from './ledger.ts';
+import { createMachine, type Machine } from './machine.ts';
+import { outcomeOf, partyOf } from './moves.ts';
 
 /** A payment that the upstream has stated, and its time (Unix ms). */
 export type StatedPayment = Payment & { at: number };
 
-/** A chain with endpoints. */
-export type AskableChain = { chain: Chain; blocks: Blocks };
+/** A chain with endpoints; `machine` executes the transactions of clients, on EVM chains. */
+export type AskableChain = { chain: Chain; blocks: Blocks; machine: Machine | null };
 
 /** The chains behind the sandbox, which hold the payments of its transfers. */
 export type Chains = {
@@ -27,6 +30,20 @@ export type Chains = {
   remember(change: { plan: TransferPlan; status: IntentStatus; nowMs: number }): void;
   /** Replaces the plan's payment where its lie requires another one; removes the lie where no such payment exists. */
   withOtherPayment(plan: TransferPlan): TransferPlan;
+  close(): Promise<void>;
+};
+
+/** A client's transaction that succeeded; `engine` has the state after it. */
+export type ExecutedTransaction = { chainId: number; transaction: ShownTransaction; engine: Engine };
+
+/** How the chains execute transactions of clients. */
+export type EvmOptions = {
+  nowMs: () => number;
+  /** Starts an engine for a chain. */
+  start: (chainId: number) => Promise<Engine>;
+  /** Called when the agenda has new work. */
+  scheduled: () => void;
+  executed: (executed: ExecutedTransaction) => Promise<void>;
 };
 
 const STATED_CAPACITY = 200_000;
@@ -48,16 +65,33 @@ export function createChains(options: {
   timeScale: number;
   finality: FinalityLag;
   agenda: Agenda;
+  evm: EvmOptions;
 }): Chains {
-  const { seed, timeScale, finality, agenda } = options;
+  const { seed, timeScale, finality, agenda, evm } = options;
   const ledger = createLedger();
   const stated = createBoundedLog<StatedPayment>(STATED_CAPACITY);
   const all = new Map(
-    CHAINS.filter(({ kind }) => kind !== 'tron').map((chain): [number, AskableChain] => [
-      chain.chainId,
-      { chain, blocks: createBlocks({ seed, chain, timeScale, finality }) },
-    ]),
+    CHAINS.filter(({ kind }) => kind !== 'tron').map((chain): [number, AskableChain] => {
+      const blocks = createBlocks({ seed, chain, timeScale, finality });
+      const machine =
+        chain.kind === 'evm' ? createMachine({ chain, blocks, ...machineOptions(chain) }) : null;
+      return [chain.chainId, { chain, blocks, machine }];
+    }),
   );
+
+  function machineOptions({ chainId }: Chain) {
+    return {
+      nowMs: evm.nowMs,
+      start: evm.start,
+      at: (dueMs: number, work: () => void) => {
+        agenda.add(dueMs, work);
+        evm.scheduled();
+      },
+      executed: (transaction: ShownTransaction, engine: Engine) =>
+        evm.executed({ chainId, transaction, engine }),
+    };
+  }
+
   /** The last delivery of each chain, for a lie that claims it again. */
   const delivered = new Map<number, Payment>();
   const reported = new WeakMap<TransferPlan, Set<PaymentKind>>();
@@ -66,18 +100,34 @@ export function createChains(options: {
     const on = all.get(payment.chainId);
     if (on === undefined || payment.lie === 'absent') return;
     if (ledger.get(payment.chainId, payment.txHash) !== undefined) return;
+    // A client's own transaction made this payment.
+    if (on.machine?.get(payment.txHash) !== undefined) return;
     const lagSeconds = between(randomStream(seed, 'lag', payment.txHash), 0, LONGEST_LAG_SECONDS);
     const staleMs = payment.lie === 'stale' ? STALE_MS : 0;
     const block = on.blocks.head(nowMs - staleMs - (lagSeconds * 1000) / timeScale);
-    ledger.include({ ...payment, block });
+    put({ ...payment, block }, on);
     if (payment.lie === 'moved' || payment.lie === 'dropped') disturb(payment, { on, nowMs });
+  }
+
+  function put(included: Included, { chain, machine }: AskableChain): void {
+    ledger.include(included);
+    machine?.move(outcomeOf(included, chain).moves);
+  }
+
+  /** What a filled intent was funded with leaves its holder for the solver; no transaction shows it. */
+  function claim({ vaultAddress, intentVault, source }: TransferPlan): void {
+    const from = vaultAddress ?? intentVault;
+    if (from === null) return;
+    const to = partyOf(source.chain.kind, 'solver');
+    const { chain, token, amount } = source;
+    all.get(chain.chainId)?.machine?.move([{ token, from, to, amount: BigInt(amount) }]);
   }
 
   function disturb(payment: Payment, { on, nowMs }: { on: AskableChain; nowMs: number }): void {
     const waitMs = msToFinality(on.blocks, nowMs) * REORGANISED_SHARE;
     agenda.add(nowMs + waitMs, (dueMs) => {
       if (!reorganiseOut(payment, { on, nowMs: dueMs }) || payment.lie === 'dropped') return;
-      agenda.add(dueMs + waitMs, (laterMs) => ledger.include({ ...payment, block: on.blocks.head(laterMs) }));
+      agenda.add(dueMs + waitMs, (laterMs) => put({ ...payment, block: on.blocks.head(laterMs) }, on));
     });
   }
 
@@ -87,6 +137,7 @@ export function createChains(options: {
     if (known === undefined || known.block <= on.blocks.finalized(nowMs)) return false;
     on.blocks.reorganise(known.block, nowMs);
     ledger.drop(payment.chainId, payment.txHash);
+    on.machine?.move(outcomeOf(known, on.chain).moves, true);
     return true;
   }
 
@@ -111,6 +162,7 @@ export function createChains(options: {
         if (kinds.has(payment.payment)) continue;
         kinds.add(payment.payment);
         include(payment, nowMs);
+        if (payment.payment === 'destination') claim(plan);
         stated.add({ ...payment, at: nowMs });
         const isTrue = payment.payment === 'destination' && payment.lie === null;
         if (isTrue) delivered.set(payment.chainId, payment);
@@ -118,6 +170,9 @@ export function createChains(options: {
     },
     remember({ plan, status, nowMs }) {
       for (const payment of paymentsOf(plan, status)) include(payment, nowMs);
+    },
+    async close() {
+      await Promise.all([...all.values()].map(({ machine }) => machine?.close()));
     },
     withOtherPayment(plan) {
       const isRefund = plan.fate === 'refunded';
@@ -146,7 +201,7 @@ function msToFinality(blocks: Blocks, nowMs: number): number {
 /** Payments on chains for a status of an intent, its source first. */
 function paymentsOf(plan: TransferPlan, status: IntentStatus): Payment[] {
   const { intentHash, source, destination, swap, funder, recipient, vaultAddress, delivers } = plan;
-  const portal = vaultAddress ?? partyOf(source.chain.kind, 'portal');
+  const portal = vaultAddress ?? plan.intentVault ?? partyOf(source.chain.kind, 'portal');
   const paid: Payment = {
     intentHash,
     payment: 'source',

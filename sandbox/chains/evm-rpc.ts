@@ -4,14 +4,19 @@ import { lookupKey } from '../world/identifiers.ts';
 import type { Block } from './blocks.ts';
 import {
   blockShape,
+  halved,
   logsOf,
   otherHash,
-  type ReceiptInput,
+  type Placed,
+  paymentShown,
   receiptOf,
+  type ShownTransaction,
   transactionShape,
 } from './evm-shapes.ts';
-import type { Included } from './ledger.ts';
-import { type Methods, param, RpcError, transactionOf, type View } from './rpc.ts';
+import { EVM_STATE_METHODS } from './evm-state.ts';
+import { fieldsOf } from './machine.ts';
+import { type Methods, transactionOf, type View } from './rpc.ts';
+import { param, RpcError } from './rpc-error.ts';
 
 /** Chain id of an endpoint of another chain, as after a swap of two URLs. */
 const OTHER_CHAIN_ID = 31337;
@@ -32,8 +37,9 @@ const filterSchema = z.object({
   topics,
 });
 
-/** Methods of an EVM node. All are read-only. */
+/** Methods of an EVM node. */
 export const EVM_METHODS: Methods = {
+  ...EVM_STATE_METHODS,
   eth_chainId: (view) => numberToHex(view.isOtherChain ? OTHER_CHAIN_ID : view.on.chain.chainId),
   net_version: (view) => String(view.isOtherChain ? OTHER_CHAIN_ID : view.on.chain.chainId),
   web3_clientVersion: () => 'intentwatch-sandbox',
@@ -48,12 +54,13 @@ export const EVM_METHODS: Methods = {
     return number === null ? null : block(view, number, param(params, 1, z.boolean().default(false)));
   },
   eth_getTransactionReceipt: (view, params) => {
-    const known = transactionOf(view, param(params, 0, hash));
-    return known === undefined ? null : receiptOf(shownReceipt(view, known));
+    const shown = shownOf(view, param(params, 0, hash));
+    return shown === undefined ? null : receiptOf(placedReceipt(view, shown));
   },
   eth_getTransactionByHash: (view, params) => {
-    const known = transactionOf(view, param(params, 0, hash));
-    return known === undefined ? null : transactionShape(receiptInput(view, known));
+    const txHash = param(params, 0, hash);
+    const shown = shownOf(view, txHash);
+    return shown === undefined ? waiting(view, txHash) : transactionShape(placed(view, shown));
   },
   eth_getLogs: (view, params) => logs(view, param(params, 0, filterSchema)),
 };
@@ -78,32 +85,66 @@ function numberOf({ on, nowMs, knowsTags }: View, tag: z.infer<typeof blockTag>)
 }
 
 function block(view: View, number: number, isWhole: boolean): Record<string, unknown> {
-  const { on, ledger } = view;
-  const found = blockAt(view, number);
-  const hashes = ledger.inBlock(on.chain.chainId, number);
-  if (!isWhole) return blockShape(found, hashes);
-  return blockShape(
-    found,
-    inBlock(view, number).map((included) => transactionShape(receiptInput(view, included))),
-  );
+  const found = inBlock(view, number);
+  const gasUsed = found.reduce((sum, { gasUsed }) => sum + gasUsed, 0n);
+  const transactions = found.map((shown) => (isWhole ? transactionShape(placed(view, shown)) : shown.txHash));
+  return blockShape(blockAt(view, number), { transactions, gasUsed });
 }
 
-function inBlock({ on, ledger }: View, number: number): Included[] {
-  const { chainId } = on.chain;
-  return ledger.inBlock(chainId, number).flatMap((txHash) => ledger.get(chainId, txHash) ?? []);
+/** The transactions of a block: those of clients, which were all there when it was born, before payments. */
+function inBlock({ on, ledger }: View, number: number): ShownTransaction[] {
+  const { chain, machine } = on;
+  const payments = ledger
+    .inBlock(chain.chainId, number)
+    .flatMap((txHash) => ledger.get(chain.chainId, txHash) ?? [])
+    .map((included) => paymentShown(included, chain));
+  return [...(machine?.inBlock(number) ?? []), ...payments];
 }
 
-function receiptInput(view: View, included: Included): ReceiptInput {
-  const { on, ledger } = view;
-  const index = ledger.inBlock(on.chain.chainId, included.block).indexOf(included.txHash);
-  const half = { ...included, amount: (BigInt(included.amount) / 2n + 1n).toString() };
-  const reported = view.contradicts('amount', included.txHash) ? half : included;
-  return { included: reported, on, block: blockAt(view, included.block), index };
+/** A transaction that this endpoint has by now; undefined also where it hides it. */
+function shownOf(view: View, txHash: string): ShownTransaction | undefined {
+  const { on, nowMs, hides } = view;
+  const executed = on.machine?.get(txHash);
+  if (executed !== undefined) {
+    return hides || executed.block > on.blocks.head(nowMs) ? undefined : executed;
+  }
+  const known = transactionOf(view, txHash);
+  return known === undefined ? undefined : paymentShown(known, on.chain);
 }
 
-function shownReceipt(view: View, included: Included): ReceiptInput {
-  const receipt = receiptInput(view, included);
-  if (!view.contradicts('receipt', included.txHash)) return receipt;
+/** A client's transaction before its block, as this endpoint shows it. */
+function waiting({ on, hides }: View, txHash: string): Record<string, unknown> | null {
+  const signed = hides ? undefined : on.machine?.waiting(txHash);
+  if (signed === undefined) return null;
+  const { from, to } = signed;
+  const unplaced = { blockHash: null, blockNumber: null, transactionIndex: null };
+  return {
+    hash: signed.hash,
+    ...unplaced,
+    chainId: numberToHex(on.chain.chainId),
+    from,
+    to,
+    ...fieldsOf(signed),
+  };
+}
+
+function placed(view: View, shown: ShownTransaction): Placed {
+  const all = inBlock(view, shown.block);
+  const index = all.findIndex(({ txHash }) => txHash === shown.txHash);
+  const before = all.slice(0, index);
+  return {
+    shown: view.contradicts('amount', shown.txHash) ? halved(shown) : shown,
+    chainId: view.on.chain.chainId,
+    block: blockAt(view, shown.block),
+    index,
+    gasBefore: before.reduce((sum, { gasUsed }) => sum + gasUsed, 0n),
+    logsBefore: before.reduce((sum, { logs }) => sum + logs.length, 0),
+  };
+}
+
+function placedReceipt(view: View, shown: ShownTransaction): Placed {
+  const receipt = placed(view, shown);
+  if (!view.contradicts('receipt', shown.txHash)) return receipt;
   return { ...receipt, block: { ...receipt.block, hash: otherHash(receipt.block.hash) } };
 }
 
@@ -141,8 +182,8 @@ function logs(view: View, filter: z.infer<typeof filterSchema>): unknown[] {
   );
   const found: unknown[] = [];
   for (let number = from; number <= to && !view.hides; number++) {
-    for (const included of inBlock(view, number)) {
-      for (const log of logsOf(receiptInput(view, included))) {
+    for (const shown of inBlock(view, number)) {
+      for (const log of logsOf(placed(view, shown))) {
         const isWanted = wanted.every((set, at) => set === null || set.has(String(log.topics[at])));
         if ((addresses === null || addresses.has(log.address)) && isWanted) found.push(log);
       }

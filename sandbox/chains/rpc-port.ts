@@ -5,7 +5,8 @@ import type { Faults } from '../faults/faults.ts';
 import { isUnder } from '../world/path.ts';
 import type { Chains } from './chains.ts';
 import { EVM_METHODS } from './evm-rpc.ts';
-import { type Methods, RpcError, rpcRequestSchema, type View } from './rpc.ts';
+import { type Methods, rpcRequestSchema, type View } from './rpc.ts';
+import { RpcError } from './rpc-error.ts';
 import { SOLANA_METHODS } from './solana-rpc.ts';
 
 /** Number of calls: chain id → endpoint → method → calls. */
@@ -68,7 +69,10 @@ export function createRpcPort(deps: { chains: Chains; faults: Faults; nowMs: () 
     };
   }
 
-  function answer(request: unknown, where: { chainId: number; path: string; methods: Methods }): RpcResponse {
+  async function answer(
+    request: unknown,
+    where: { chainId: number; path: string; methods: Methods },
+  ): Promise<RpcResponse> {
     const parsed = rpcRequestSchema.safeParse(request);
     if (!parsed.success) return failed(null, new RpcError(-32600, 'invalid request'));
     const { id, method, params } = parsed.data;
@@ -82,7 +86,8 @@ export function createRpcPort(deps: { chains: Chains; faults: Faults; nowMs: () 
       if (run === undefined || view === undefined) {
         throw new RpcError(-32601, `the method ${method} does not exist/is not available`);
       }
-      return { jsonrpc: '2.0', id, result: run(view, params) };
+      await view.on.machine?.catchUp();
+      return { jsonrpc: '2.0', id, result: await run(view, params) };
     } catch (error) {
       if (error instanceof RpcError) return failed(id, error);
       throw error;
@@ -102,14 +107,14 @@ export function createRpcPort(deps: { chains: Chains; faults: Faults; nowMs: () 
         const methods = on.chain.kind === 'solana' ? SOLANA_METHODS : EVM_METHODS;
         const where = { chainId, path, methods };
         const { body } = request;
-        if (!Array.isArray(body)) return reply.send(answer(body, where));
+        if (!Array.isArray(body)) return reply.send(await answer(body, where));
         if (body.length === 0 || body.length > LARGEST_BATCH) {
           const message = `found a batch of ${body.length}, expected 1 to ${LARGEST_BATCH}`;
           return reply.send(failed(null, new RpcError(-32600, message)));
         }
         const answers: RpcResponse[] = [];
         for (const one of body) {
-          answers.push(answer(one, where));
+          answers.push(await answer(one, where));
           await turn();
         }
         return reply.send(answers);
@@ -126,6 +131,6 @@ export function createRpcPort(deps: { chains: Chains; faults: Faults; nowMs: () 
   };
 }
 
-function failed(id: unknown, { code, message }: RpcError): RpcResponse {
-  return { jsonrpc: '2.0', id, error: { code, message } };
+function failed(id: unknown, { code, message, data }: RpcError): RpcResponse {
+  return { jsonrpc: '2.0', id, error: { code, message, ...(data === undefined ? {} : { data }) } };
 }

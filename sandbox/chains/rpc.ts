@@ -15,18 +15,8 @@ export type View = {
   contradicts(about: 'amount' | 'block' | 'receipt', what: string | number): boolean;
 };
 
-/** The methods of a kind of chain, by name; `params` are the caller's. */
+/** The methods of a kind of chain, by name; `params` are the caller's. A promise's value is the result. */
 export type Methods = Readonly<Record<string, (view: View, params: readonly unknown[]) => unknown>>;
-
-/** An error that a method answers in place of a result. */
-export class RpcError extends Error {
-  readonly code: number;
-
-  constructor(code: number, message: string) {
-    super(message);
-    this.code = code;
-  }
-}
 
 /** One request of JSON-RPC 2.0; without an id it is a notification, which is answered all the same. */
 export const rpcRequestSchema = z.object({
@@ -42,12 +32,4 @@ export function transactionOf(view: View, txHash: string): Included | undefined 
   const { on, ledger, nowMs } = view;
   const known = ledger.get(on.chain.chainId, txHash);
   return known !== undefined && known.block <= on.blocks.head(nowMs) ? known : undefined;
-}
-
-/** A parameter parsed by this schema. Throws `RpcError` -32602 when it does not fit. */
-export function param<T>(params: readonly unknown[], index: number, schema: z.ZodType<T>): T {
-  const parsed = schema.safeParse(params[index]);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw new RpcError(-32602, `invalid argument ${index}: ${issue?.message ?? 'not understood'}`);
 }

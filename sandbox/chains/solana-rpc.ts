@@ -4,7 +4,8 @@ import { address } from '../world/identifiers.ts';
 import { chance, randomStream } from '../world/random.ts';
 import type { Included } from './ledger.ts';
 import { type Move, outcomeOf } from './moves.ts';
-import { type Methods, param, RpcError, transactionOf, type View } from './rpc.ts';
+import { type Methods, transactionOf, type View } from './rpc.ts';
+import { param, RpcError } from './rpc-error.ts';
 
 const MAINNET = '5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d';
 const DEVNET = 'EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG';

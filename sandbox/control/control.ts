@@ -4,6 +4,7 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { z } from 'zod';
 import { type FinalityLag, finalitySchema } from '../chains/blocks.ts';
 import type { StatedPayment } from '../chains/chains.ts';
+import { type Faucet, faucetSchema } from '../chains/faucet.ts';
 import type { RpcCalls } from '../chains/rpc-port.ts';
 import { faultSchema } from '../faults/fault.ts';
 import type { Faults } from '../faults/faults.ts';
@@ -42,6 +43,8 @@ export type Controls = {
   market: { read(): Market; set(change: z.infer<typeof marketSchema>): Market };
   chains: { read(): ChainState[]; set(change: ChainsChange): ChainState[] };
   fund(wanted: z.infer<typeof fundSchema>): FundResult;
+  /** Null unless the sandbox was started with a faucet. */
+  faucet: Faucet | null;
   faults: Faults;
   /** Rotates the quote key of a chain, or of every chain. */
   rotateSigners(chainId: number | undefined): { chainId: number; quoteSigner: string }[];
@@ -83,7 +86,7 @@ export type ChainsChange = z.infer<typeof chainsSchema>;
 /**
  * Creates the control port, for tests and the demo: `GET /subjects`, `GET /transitions`, `GET /answers`, `GET /showings`,
  * `GET /payments` and `GET /requests` (the last five with an optional `?since=<Unix milliseconds>`, inclusive), `GET /pace`
- * and `POST /pace`, `GET /market` and `POST /market`, `GET /chains` and `POST /chains`, `POST /fund`, `POST /rotate-signer`,
+ * and `POST /pace`, `GET /market` and `POST /market`, `GET /chains` and `POST /chains`, `POST /fund`, `POST /faucet`, `POST /rotate-signer`,
  * and `GET`, `POST` and `DELETE` of `/faults`. Each log holds the last 500,000 entries.
  */
 export function createControl(controls: Controls): FastifyInstance {
@@ -132,6 +135,18 @@ export function createControl(controls: Controls): FastifyInstance {
       return reply.send({ intentHash: result.intentHash, sourceTxHash: result.sourceTxHash });
     }
     const { statusCode, message } = result;
+    return reply.code(statusCode).send({ statusCode, message, error: STATUS_CODES[statusCode] });
+  });
+  app.post('/faucet', async (request, reply) => {
+    const body = faucetSchema.safeParse(request.body);
+    if (!body.success) return refuseInput(reply, body.error);
+    const gift = (await controls.faucet?.(body.data)) ?? {
+      type: 'refused',
+      statusCode: 404,
+      message: 'this sandbox has no faucet; start it with --faucet',
+    };
+    if (gift.type === 'given') return reply.send({ balance: gift.balance });
+    const { statusCode, message } = gift;
     return reply.code(statusCode).send({ statusCode, message, error: STATUS_CODES[statusCode] });
   });
   app.get('/faults', () => ({ faults: controls.faults.list() }));

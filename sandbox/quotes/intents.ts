@@ -8,10 +8,11 @@ import {
   getContractAddress,
   type Hex,
   keccak256,
-  parseAbi,
   parseAbiParameters,
   toHex,
 } from 'viem';
+import { VAULT_CREATION_HASH } from '../contracts/code.ts';
+import { PORTAL_ABI, PORTAL_ADDRESS, PORTAL_STRUCTS } from '../contracts/portal.ts';
 import type { Chain, ChainKind } from '../world/chains.ts';
 import { address, addressBytes } from '../world/identifiers.ts';
 import { bytes, randomStream } from '../world/random.ts';
@@ -66,22 +67,9 @@ export type Intents = {
   funding(intent: Intent): { to: Hex; data: Hex; vault: Hex };
 };
 
-const STRUCTS = [
-  'struct TokenAmount { address token; uint256 amount; }',
-  'struct Call { address target; bytes data; uint256 value; }',
-  'struct Route { bytes32 salt; uint64 deadline; address portal; uint256 nativeAmount; TokenAmount[] tokens; Call[] calls; }',
-  'struct Reward { uint64 deadline; address creator; address prover; uint256 nativeAmount; TokenAmount[] tokens; }',
-] as const;
-
-/** The Portal's function that publishes and funds an intent: selector `0xdf00f8fa`. */
-export const PORTAL_ABI = parseAbi([
-  ...STRUCTS,
-  'function publishAndFund(uint64 destination, bytes route, Reward reward, bool allowPartial) payable returns (bytes32 intentHash, address vault)',
-]);
-
 /** An encoded route. On Solana, whose addresses have 32 bytes, every address of it is a `bytes32`. */
-export const ROUTE_ABI = parseAbiParameters(['Route route', ...STRUCTS]);
-const REWARD_ABI = parseAbiParameters(['Reward reward', ...STRUCTS]);
+export const ROUTE_ABI = parseAbiParameters(['Route route', ...PORTAL_STRUCTS]);
+const REWARD_ABI = parseAbiParameters(['Reward reward', ...PORTAL_STRUCTS]);
 
 const SOLANA_STRUCTS = [
   'struct TokenAmount { bytes32 token; uint256 amount; }',
@@ -99,15 +87,13 @@ const ROUTE_SECONDS = 5_100;
 /** Time from a quote's end to the deadline of its reward, in seconds before time is scaled. */
 const REWARD_SECONDS = 5_760;
 
-/** Hash of the code at every vault: with the Portal and the intent it determines the vault's address. */
-const VAULT_CODE_HASH = keccak256(toHex('vault'));
-
 /** Creates the maker of intents. The seed determines contracts and salts, which are the same on every chain of a kind. */
 export function createIntents({ seed, timeScale }: { seed: number; timeScale: number }): Intents {
   function contractsOf(kind: ChainKind): Contracts {
     const named = (name: string): string =>
       address(kind === 'evm' ? randomStream(seed, name) : randomStream(seed, name, kind), kind);
-    return { portal: named('portal'), prover: named('prover') };
+    const portal = kind === 'evm' ? getAddress(PORTAL_ADDRESS) : named('portal');
+    return { portal, prover: named('prover') };
   }
 
   return {
@@ -153,7 +139,12 @@ export function createIntents({ seed, timeScale }: { seed: number; timeScale: nu
           functionName: 'publishAndFund',
           args: [BigInt(route.destination), encodedRoute, evmReward(reward), false],
         }),
-        vault: getContractAddress({ opcode: 'CREATE2', from: to, salt: hash, bytecodeHash: VAULT_CODE_HASH }),
+        vault: getContractAddress({
+          opcode: 'CREATE2',
+          from: to,
+          salt: hash,
+          bytecodeHash: VAULT_CREATION_HASH,
+        }),
       };
     },
   };

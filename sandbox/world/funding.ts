@@ -1,7 +1,12 @@
+import { type Hex, hexToBigInt } from 'viem';
 import { z } from 'zod';
+import type { ExecutedTransaction } from '../chains/chains.ts';
+import { TRANSFER } from '../chains/evm-shapes.ts';
 import { lieSchema } from '../chains/lies.ts';
+import { balanceSlot } from '../contracts/genesis.ts';
 import { amount, chainId } from '../endpoints/fields.ts';
-import type { Fundable, Orders } from './orders.ts';
+import { lookupKey } from './identifiers.ts';
+import type { Fundable, OrderedLife, Orders } from './orders.ts';
 
 const how = {
   fate: z.enum(['settled', 'late-details', 'refunded', 'failed']).default('settled'),
@@ -53,6 +58,43 @@ export function fundByTransaction(orders: Orders, wanted: z.infer<typeof fundSch
   if (fundable === undefined) {
     return { type: 'refused', statusCode: 404, message: 'no such quote or vault was made by a client' };
   }
+  const showsDepositAddress = 'depositAddress' in wanted && wanted.depositAddress;
+  return fund(orders, fundable, { ...wanted, showsDepositAddress });
+}
+
+/**
+ * Begins the transfers that a client's own transaction funds: it brought what is held for a quote or vault to its amount.
+ * Where no solvers are, nobody fills.
+ */
+export async function noticeFunding(
+  orders: Orders,
+  { executed: { chainId, transaction, engine }, solvers }: { executed: ExecutedTransaction; solvers: number },
+): Promise<void> {
+  for (const { address: token, topics } of transaction.logs) {
+    const [event, , to] = topics;
+    if (event !== TRANSFER || to === undefined) continue;
+    const holder: Hex = `0x${to.slice(-40)}`;
+    const fundable = orders.heldAt({ chainId, address: holder });
+    if (fundable === undefined || lookupKey(fundable.plan.source.token) !== token) continue;
+    const held = hexToBigInt(await engine.storage(token, balanceSlot(holder)));
+    if (held < BigInt(fundable.plan.source.amount)) continue;
+    fund(orders, fundable, {
+      sourceTx: transaction.txHash,
+      fate: solvers === 0 ? 'refunded' : 'settled',
+      stepFails: false,
+      lie: null,
+      showsDepositAddress: false,
+    });
+  }
+}
+
+/** Funding and life, as the control port takes them. */
+type How = { [Member in keyof typeof how]?: z.infer<(typeof how)[Member]> } & Pick<
+  OrderedLife,
+  'fate' | 'stepFails' | 'lie' | 'showsDepositAddress'
+>;
+
+function fund(orders: Orders, fundable: Fundable, wanted: How): FundResult {
   if (fundable.fundedBy !== null) {
     return { type: 'refused', statusCode: 409, message: `already funded by ${fundable.fundedBy}` };
   }
@@ -68,7 +110,7 @@ export function fundByTransaction(orders: Orders, wanted: z.infer<typeof fundSch
     stepFails: wanted.stepFails,
     lie: wanted.lie,
     ...(wanted.states === undefined ? {} : { states: wanted.states }),
-    showsDepositAddress: 'depositAddress' in wanted && wanted.depositAddress,
+    showsDepositAddress: wanted.showsDepositAddress,
   });
   return { type: 'funded', intentHash, sourceTxHash };
 }

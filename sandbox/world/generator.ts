@@ -95,6 +95,7 @@ export function createGenerator(options: { seed: number; wallets: number; wallet
             ? jobOf({ uuid: uuid(random), permitTxHash: transactionHash(random, source.chain.kind) })
             : null,
         vaultAddress: origin === 'vault' ? address(random, 'evm') : null,
+        intentVault: null,
         swap: null,
         showsDepositAddress: false,
         delivers: null,
@@ -118,6 +119,7 @@ export function createGenerator(options: { seed: number; wallets: number; wallet
         quoteUuid: origin === 'quote' ? uuid(random) : null,
         job: null,
         vaultAddress: origin === 'vault' ? address(random, 'evm') : null,
+        intentVault: null,
         waits: drawWaits(random),
         // Drawn last, so that earlier draws stay the same.
         swap: origin === 'quote' ? swapOf(random, source, destination) : null,

@@ -38,6 +38,8 @@ export type Orders = {
   open(fundable: Fundable): void;
   quote(uuid: string): Fundable | undefined;
   vault(vault: { chainId: number; address: string }): Fundable | undefined;
+  /** The vault or quote whose tokens are held at an address. */
+  heldAt(holder: { chainId: number; address: string }): Fundable | undefined;
   isExpired(fundable: Fundable): boolean;
   fundByTransaction(fundable: Fundable, how: OrderedLife): void;
   fundByJob(fundable: Fundable, by: { job: Job; funder: string }): void;
@@ -67,7 +69,8 @@ export function createOrders({
   prepare?: (plan: TransferPlan) => TransferPlan;
 }): Orders {
   const quotes = new Map<string, Fundable>();
-  const vaults = new Map<string, Fundable>();
+  /** By the address at which their tokens are held: a vault, or that of a quote's intent. */
+  const byHolder = new Map<string, Fundable>();
   let drafted = 0;
 
   function live(life: Life): void {
@@ -76,11 +79,10 @@ export function createOrders({
   }
 
   function store(fundable: Fundable): void {
-    const { quoteUuid, vaultAddress, source } = fundable.plan;
+    const { quoteUuid, vaultAddress, intentVault, source } = fundable.plan;
     if (quoteUuid !== null) quotes.set(quoteUuid, fundable);
-    if (vaultAddress !== null) {
-      vaults.set(vaultKey({ chainId: source.chain.chainId, address: vaultAddress }), fundable);
-    }
+    const address = vaultAddress ?? intentVault;
+    if (address !== null) byHolder.set(vaultKey({ chainId: source.chain.chainId, address }), fundable);
   }
 
   function fund(
@@ -110,8 +112,12 @@ export function createOrders({
   }
 
   const quoteOf = (uuid: string): Fundable | undefined => quotes.get(uuid.toLowerCase());
-  const vaultOf = (vault: { chainId: number; address: string }): Fundable | undefined =>
-    vaults.get(vaultKey(vault));
+  const heldAt = (holder: { chainId: number; address: string }): Fundable | undefined =>
+    byHolder.get(vaultKey(holder));
+  const vaultOf = (vault: { chainId: number; address: string }): Fundable | undefined => {
+    const held = heldAt(vault);
+    return held?.plan.vaultAddress === null ? undefined : held;
+  };
 
   return {
     prepare(order, validity) {
@@ -124,7 +130,9 @@ export function createOrders({
       const [main, second] = made;
       const swap =
         drawn.swap === null || second === undefined ? null : { ...drawn.swap, intentHash: second.hash };
-      const plan = { ...drawn, intentHash: main.hash, swap };
+      const isHeld = drawn.quoteUuid !== null && drawn.source.chain.kind === 'evm';
+      const intentVault = isHeld ? intents.funding(main).vault : null;
+      const plan = { ...drawn, intentHash: main.hash, intentVault, swap };
       return { plan, expiresAt, intents: made, fundedBy: null };
     },
     open(fundable) {
@@ -148,6 +156,7 @@ export function createOrders({
     },
     quote: quoteOf,
     vault: vaultOf,
+    heldAt,
     isExpired: ({ expiresAt }) => nowMs() >= expiresAt * 1000,
     fundByTransaction(fundable, how) {
       const { states, sourceTxHash, ...rest } = how;

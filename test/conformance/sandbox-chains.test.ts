@@ -537,7 +537,7 @@ describe('the endpoints', () => {
   });
 
   test('an unknown method, a parameter that does not fit and a malformed request are errors', async () => {
-    expect(await request(10, 'eth_sendRawTransaction', ['0x'])).toBe(-32601);
+    expect(await request(10, 'eth_sendTransaction', [{}])).toBe(-32601);
     expect(await request(10, 'constructor')).toBe(-32601);
     expect(await request(10, 'eth_getTransactionReceipt', ['0x12'])).toBe(-32602);
     expect(await request(10, 'eth_getLogs', [{ fromBlock: '0x0' }])).toBe(-32005);
