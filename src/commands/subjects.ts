@@ -16,6 +16,7 @@ type TrackOptions = DaemonOptions & {
   endpoint?: 'status' | 'gateway';
   chain?: number;
   quote?: string;
+  watchVault?: true;
 };
 
 /** `track`: adds a subject to a running daemon beside those of its config. */
@@ -35,9 +36,10 @@ export function trackCommand(): Command {
       .addOption(
         new Option('--endpoint <name>', 'of a gasless job: who knows it').choices(['status', 'gateway']),
       )
-      .option('--quote <file>', 'a whole quote as JSON in the place of kind and id; - reads stdin'),
+      .option('--quote <file>', 'a whole quote as JSON in the place of kind and id; - reads stdin')
+      .option('--watch-vault', 'of a whole quote: watch its vault at the deposit gateway too'),
   ).action(async (kind: string | undefined, id: string | undefined, options: TrackOptions) => {
-    const { to, metadata = [], overdueAfter, endpoint, chain, quote } = options;
+    const { to, metadata = [], overdueAfter, endpoint, chain, quote, watchVault } = options;
     const known = TRACKED_KINDS.find((one) => one === kind);
     if (quote === undefined ? known === undefined || id === undefined : kind !== undefined) {
       throw new Error(
@@ -50,6 +52,7 @@ export function trackCommand(): Command {
         ...(quote === undefined ? { kind: known, id } : { quote: await readQuote(quote) }),
         endpoint,
         chainId: chain,
+        watchVault,
         metadata: Object.fromEntries(metadata.map(keyAndValue)),
         receivers: to,
         overdueAfter,

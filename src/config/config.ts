@@ -7,6 +7,7 @@ import type { ImportedQuote } from '../domain/quotes/promised.ts';
 import type { QuoteDomain } from '../domain/quotes/quote-signature.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
 import type { StatusSource } from '../domain/subjects/kinds.ts';
+import type { SubjectId } from '../domain/subjects/subject.ts';
 import type { AddedChain, AddedToken } from '../domain/transfers/chains.ts';
 import type { Secret } from '../secret.ts';
 import type { WebhookFormat } from './fields/receiver.ts';
@@ -204,6 +205,8 @@ export type Subscription = {
   destinationTxs: string[];
   /** UUIDs, lower-cased, including those of imported quotes. */
   quotes: string[];
+  /** Imported quotes whose vault is watched too, by their subjects. */
+  vaultQuotes: SubjectId[];
   gaslessJobs: ConfiguredJob[];
   vaults: Vault[];
   /** Routes that are priced repeatedly; one name is one route in all subscriptions. */

@@ -1,10 +1,13 @@
 import type { Config } from '../config/config.ts';
+import { quoteVault } from '../domain/quotes/quote-vault.ts';
 import { ENDPOINT_GROUPS, type EndpointGroup } from '../domain/subjects/kinds.ts';
+import { type SubjectId, vaultId } from '../domain/subjects/subject.ts';
 import { routesOf, subjectsOf } from '../domain/subjects/subscription.ts';
 import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
 import { FencedLease } from '../store/lease.ts';
 import type { SchemaVersion } from '../store/schema-version.ts';
+import type { SubjectStore } from '../store/subjects.ts';
 import { wantTracked } from '../store/subscription-keys.ts';
 import { adoptConfig, type Desired, syncConfig } from '../store/sync-config.ts';
 import { withTimeout } from '../with-timeout.ts';
@@ -152,7 +155,8 @@ export class Generation {
     await plan.settleTransfers();
     const named = wanted.subscriptions.flatMap(({ subjects }) => subjects);
     await plan.track(named.filter((subject) => lost.includes(keys.groupOf(subject))));
-    if (unverified.length > 0) await plan.pollSoon(unverified);
+    const polled = [...unverified, ...(await unclaimedVaults(this.config, stores.subjects))];
+    if (polled.length > 0) await plan.pollSoon(polled);
     if (lost.length > 0) {
       for await (const some of tracked.all()) {
         await wantTracked(registry, some);
@@ -261,8 +265,24 @@ function wantedOf(config: Config): Desired {
     })),
     subscriptions: config.subscriptions.map((subscription) => {
       const { name, receivers, metadata, history, overdueAfterMs, warnBeforeMs, recipients } = subscription;
+      const { vaultQuotes } = subscription;
       const subjects = subjectsOf(subscription);
-      return { name, receivers, metadata, history, overdueAfterMs, warnBeforeMs, recipients, subjects };
+      const wishes = { overdueAfterMs, warnBeforeMs, recipients, vaultQuotes };
+      return { name, receivers, metadata, history, ...wishes, subjects };
     }),
   };
+}
+
+/** Quotes whose vault is to be watched, and is not yet: the next poll of such a quote claims it. */
+async function unclaimedVaults(
+  { importedQuotes, subscriptions }: Config,
+  subjects: SubjectStore,
+): Promise<SubjectId[]> {
+  const wanted = new Set(subscriptions.flatMap(({ vaultQuotes }) => vaultQuotes));
+  const found = importedQuotes.flatMap((quote) => {
+    const vault = wanted.has(quote.subject) ? quoteVault(quote) : null;
+    return vault === null || 'found' in vault ? [] : [{ quote: quote.subject, vault: vaultId(vault) }];
+  });
+  const known = await subjects.peek(found.map(({ vault }) => vault));
+  return found.flatMap(({ quote }, index) => (known[index]?.claims.length === 0 ? [quote] : []));
 }

@@ -10,6 +10,7 @@ import {
 } from '../config/sections/subscription.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { type ImportedQuote, readImportedQuote } from '../domain/quotes/promised.ts';
+import { quoteVault } from '../domain/quotes/quote-vault.ts';
 import {
   gaslessId,
   gatewayJobId,
@@ -41,6 +42,7 @@ export type SubjectInput = {
   endpoint?: 'status' | 'gateway' | undefined;
   chainId?: number | undefined;
   quote?: JsonObject | undefined;
+  watchVault?: boolean | undefined;
 };
 
 /** A fault in such a name: the member, the found value where that is not the member itself, and the expected one. */
@@ -52,7 +54,7 @@ const CHAIN_ID = wholeNumberField({ min: 1, max: Number.MAX_SAFE_INTEGER });
 export function readNamed(
   named: SubjectInput,
 ): { subject: SubjectId; quote: ImportedQuote | null } | NamingFault {
-  const { kind, quote, id, endpoint, chainId } = named;
+  const { kind, quote, id, endpoint, chainId, watchVault = false } = named;
   if (quote !== undefined) {
     if (kind !== undefined && kind !== 'quote') {
       return { member: 'kind', expected: '"quote", or none, beside a whole quote' };
@@ -61,10 +63,12 @@ export function readNamed(
     if (member !== undefined) return { member, expected: 'none beside a whole quote' };
     const imported = readImportedQuote(quote);
     const expected = 'a quote as POST /v1/quotes answered it, with an id of "quote:" and a UUID';
-    return imported === null
-      ? { member: 'quote', found: foundIn(quote), expected }
-      : { subject: imported.subject, quote: imported };
+    if (imported === null) return { member: 'quote', found: foundIn(quote), expected };
+    const vault = quoteVault(imported);
+    if (watchVault && 'found' in vault) return { member: 'watchVault', ...vault };
+    return { subject: imported.subject, quote: imported };
   }
+  if (watchVault) return { member: 'watchVault', expected: 'none but beside a whole quote' };
   if (kind === undefined) {
     return { member: 'kind', expected: `one of ${TRACKED_KINDS.join(', ')}, or a whole \`quote\`` };
   }

@@ -17,6 +17,8 @@ const SUBSCRIPTION = z.object({
   warnBeforeMs: z.number().nullable().default(null),
   /** Missing in data of a version without checks on chains. */
   recipients: z.array(z.string()).default([]),
+  /** Imported quotes whose vault is watched too. */
+  vaultQuotes: z.array(z.string()).exactOptional(),
   /** Receivers that it had when they were removed from the config, and that have not returned since. */
   awayReceivers: z.array(z.string()).default([]),
   /** Receivers that joined it after its start: the newest entry of the log then, and the time of that sync, ms of Redis time. */
@@ -143,10 +145,11 @@ export class Definitions {
       const where = `${this.#keys.tracked} ${parseClaimKey(key).subject}`;
       const tracked = readTracked(text, { where, onForeign: this.#onForeign });
       if (tracked === null) return null;
-      const { metadata, receivers, overdueAfterMs, removedAtMs, recipients } = tracked;
+      const { metadata, receivers, overdueAfterMs, removedAtMs, recipients, watchVault } = tracked;
       const wishes = { metadata, receivers, overdueAfterMs, warnBeforeMs: null, removedAtMs, recipients };
       const definition = { name: key, order: Number.MAX_SAFE_INTEGER, history: 'skip' } as const;
-      return { ...definition, awayReceivers: [], joined: {}, ...wishes };
+      const vaultQuotes = watchVault ? [parseClaimKey(key).subject] : [];
+      return { ...definition, awayReceivers: [], joined: {}, ...wishes, vaultQuotes };
     });
   }
 

@@ -11,8 +11,10 @@ import { scripts } from './scripts.ts';
  *   ---------|----------------------------------------|-------------------------------------------------------------------
  *   tracked, | whole, not in `ended`                  | its tracking ends, or it is named no more: ended
  *   or named |                                        |
+ *   unseen   | claims alone: no response has shown it | a response shows it: tracked. A vault that only its quote leads to: an
+ *            |                                        | hour after its deadline (`unseenUntilMs`), ended without a snapshot
  *   ended    | whole; in `ended` since it was shown   | a response shows it: ended anew. The retention has passed: held,
- *            | last, or its tracking has ended        | or absent where nothing holds it
+ *            | last, or its tracking has ended        | absent where nothing holds it, or removed without a snapshot
  *   held     | compact, with `shownAtMs`; checked     | a response shows it: ended. No claim by a named subject remains, and
  *            | once a day                             | of each wallet that claims it all pages were read, by a sweep that
  *            |                                        | began after `shownAtMs`: absent

@@ -1,7 +1,9 @@
 import { type ImportedState, promisedBy } from '../domain/quotes/promised.ts';
+import { vaultUnseenUntilMs } from '../domain/quotes/quote-vault.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
 import type { EndpointGroup } from '../domain/subjects/kinds.ts';
-import { parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
+import { asSubjectId, parseSubjectId, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
+import { parseClaimKey } from '../domain/subjects/subscription.ts';
 import type { RedisClient } from './commands.ts';
 import type { StoredSubscription } from './definitions.ts';
 import type { ImportedQuotes } from './imported-quotes.ts';
@@ -44,6 +46,8 @@ export type PollStart = SubjectEntry & {
   facts: WalletFacts;
   open: OpenTransfers;
   imported: ImportedState | null;
+  /** Time at which a vault's polls end while no response has shown it (ms); null unless only its quotes lead to it. */
+  unseenUntilMs: number | null;
   /** The definition of a route; null for any other subject. */
   route: RouteDefinition | null;
   /** The sweep of the polled page; null for the subject itself. */
@@ -133,9 +137,30 @@ export async function startPoll(
     facts: parseFacts(start.facts, nowMs),
     open: parseOpen(start.open),
     imported: quote,
+    unseenUntilMs: await unseenUntil(subject, known, importedQuotes),
     route:
       start.route !== null && key?.kind === 'route' ? await registry.readRoute(key.name, start.route) : null,
     sweep: sweepScope === null ? null : start.sweep,
     subscribedAt: new Map(Object.entries(start.sinces)),
   };
+}
+
+/** The latest end among the quotes that lead to an unseen vault. Null where it is named itself, or a quote is not known. */
+async function unseenUntil(
+  subject: SubjectId,
+  { snapshot, claims }: SubjectEntry,
+  importedQuotes: ImportedQuotes,
+): Promise<number | null> {
+  if (subjectKind(subject) !== 'vault' || snapshot !== null) return null;
+  const quotes = new Set(claims.map(({ key }) => asSubjectId(parseClaimKey(key).subject)));
+  const timesMs = await Promise.all(
+    [...quotes].map(async (quote) => {
+      const state = await importedQuotes.of(quote);
+      return state === null ? null : vaultUnseenUntilMs(state.quote);
+    }),
+  );
+  return timesMs.reduce(
+    (latest, ms) => (latest === null || ms === null ? null : Math.max(latest, ms)),
+    timesMs[0] ?? null,
+  );
 }

@@ -18,6 +18,8 @@ const TRACKED = z.object({
   overdueAfterMs: OVERDUE_AFTER,
   /** Missing in data of a version without checks on chains. */
   recipients: z.array(z.string()).default([]),
+  /** True for an imported quote whose vault is watched too. */
+  watchVault: z.boolean().default(false),
 });
 
 const TRACKED_TEXT = JSON_TEXT.pipe(TRACKED);
@@ -63,12 +65,12 @@ export class TrackedStore {
     quote: ImportedQuote | null,
   ): Promise<{ created: boolean; createdAtMs: number }> {
     const keys = this.#keys;
-    const { metadata, receivers, overdueAfterMs, recipients } = wish;
+    const { metadata, receivers, overdueAfterMs, recipients, watchVault } = wish;
     const { isNew, createdAtMs } = await scripts.trackSubject(this.#redis, {
       keys: { ...this.#keysOf(subject), claims: keys.claims(subject), importedQuotes: keys.importedQuotes },
       args: {
         subject,
-        definition: { metadata, receivers, overdueAfterMs, recipients },
+        definition: { metadata, receivers, overdueAfterMs, recipients, watchVault },
         quote: quote && canonicalJson(quote.raw),
         atMs: null,
       },

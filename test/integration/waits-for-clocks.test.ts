@@ -45,6 +45,7 @@ function planned(id: string, status: string, { agree }: { agree: boolean }) {
       price: 1,
       subscriptions: new Map([['s', WISHES]]),
       imported: null,
+      unseenUntilMs: null,
       route: null,
     },
   );

@@ -135,7 +135,7 @@ export function quoteStage({ later, started }: ReturnType<typeof opening>) {
     /** A config with quotes, whose receiver gets the events of a subject in order. */
     watching: async (
       baseUrl: string,
-      quotes: (string | { file: string })[],
+      quotes: (string | { file: string; watchVault?: true })[],
       {
         quoteDomain = INTERFACE_DOMAIN,
         ...more

@@ -90,6 +90,7 @@ test('a file with only the required keys gets the documented defaults', async ()
         destinationTxs: [],
         quotes: [],
         gaslessJobs: [],
+        vaultQuotes: [],
         vaults: [],
         routes: [],
         metadata: {},
@@ -273,6 +274,7 @@ test('a file with every key is read with its values', async () => {
         { id: '7d9f1c52-8a4e-4b6d-b0c3-2e5a9f7d1b68', endpoint: 'gateway' },
         { id: 'Job_17', endpoint: 'gateway' },
       ],
+      vaultQuotes: [],
       vaults: [
         { address: '0xde709f2102306220921060314715629080e2fb77', chainId: 8453 },
         { address: '0xde709f2102306220921060314715629080e2fb77', chainId: 10 },

@@ -33,6 +33,7 @@ function context(more: Partial<PlanContext> = {}): PlanContext {
     learnedMs: null,
     subscriptions: WISHES,
     imported: null,
+    unseenUntilMs: null,
     route: null,
     ...more,
   };
@@ -100,4 +101,28 @@ test('a transfer that has settled is over, and is polled no more', () => {
   );
   expect(isOver).toBe(true);
   expect(next()).toBeNull();
+});
+
+describe('the plan of a vault that no response has shown', () => {
+  const vault = { subject: VAULT, snapshot: null, claims: CLAIMS };
+  const END = NOW_MS + 60_000;
+  test.each<[string, number | null, number, 'polled' | 'over']>([
+    ['goes on where it is named itself', null, NOW_MS, 'polled'],
+    ['goes on until its end', END, END - 1, 'polled'],
+    ['is over from its end', END, END, 'over'],
+  ])('%s', (_, unseenUntilMs, nowMs, expected) => {
+    const plan = planSubject(vault, context({ unseenUntilMs, nowMs }));
+    expect(plan.isOver).toBe(expected === 'over');
+    expect(plan.next() === null).toBe(expected === 'over');
+  });
+
+  test('has a poll right after its end', () => {
+    const next = planSubject(vault, context({ unseenUntilMs: END })).next();
+    expect(next?.alarmMs).toBe(END - NOW_MS + 1_000);
+  });
+
+  test('goes on past its end once it was shown', () => {
+    const shown = { ...vault, snapshot: snapshot('PENDING') };
+    expect(planSubject(shown, context({ unseenUntilMs: END, nowMs: END + 1 })).isOver).toBe(false);
+  });
 });

@@ -9,6 +9,7 @@ import {
 } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type ImportedQuote, readImportedQuote } from '../../domain/quotes/promised.ts';
+import { quoteVault } from '../../domain/quotes/quote-vault.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import { type ConfigPath, type Fault, items, member } from '../file/errors.ts';
 import type { FilePlace } from '../file/expand.ts';
@@ -31,12 +32,17 @@ export async function readQuoteFiles(tree: JsonValue, { folder, onFile }: FilePl
   return { quotes, findings };
 }
 
-/** Finds files that hold one quote with two contents: the upstream can have signed only one of them. */
+/**
+ * Finds files that hold one quote with two contents, of which the upstream can have signed only one, and quotes without the
+ * vault that is to be watched.
+ */
 export function checkQuoteFiles(tree: JsonValue, quotes: ReadonlyMap<string, ImportedQuote>): Fault[] {
   const first = new Map<SubjectId, string>();
-  return quoteFilesOf(tree).flatMap(({ path, file }) => {
+  return quoteFilesOf(tree).flatMap(({ path, file, isVaultWatched }) => {
     const quote = quotes.get(file);
     if (quote === undefined) return [];
+    const vault = quoteVault(quote);
+    if (isVaultWatched && 'found' in vault) return [{ path: [...path.slice(0, -1), 'watchVault'], ...vault }];
     const content = canonicalJson(quote.raw);
     const known = first.get(quote.subject) ?? content;
     first.set(quote.subject, known);
@@ -51,13 +57,14 @@ export function checkQuoteFiles(tree: JsonValue, quotes: ReadonlyMap<string, Imp
   });
 }
 
-function quoteFilesOf(tree: JsonValue): { path: ConfigPath; file: string }[] {
+function quoteFilesOf(tree: JsonValue): { path: ConfigPath; file: string; isVaultWatched: boolean }[] {
   return items(member(tree, 'subscriptions')).flatMap((subscription, at) =>
     items(member(subscription, 'quotes')).flatMap((item, index) => {
       const file = member(item, 'file');
       // A value that is no path already has its finding.
       if (typeof file !== 'string' || !QUOTE_FILE.test(file)) return [];
-      return [{ path: ['subscriptions', at, 'quotes', index, 'file'], file }];
+      const path = ['subscriptions', at, 'quotes', index, 'file'];
+      return [{ path, file, isVaultWatched: member(item, 'watchVault') === true }];
     }),
   );
 }

@@ -17,6 +17,7 @@ import { evmAddressField, walletField } from '../fields/addresses.ts';
 import {
   durationField,
   fitsMetadata,
+  flagField,
   METADATA_ROOM,
   mapping,
   nameField,
@@ -69,6 +70,10 @@ const quoteField = z.union(
       file: textField({ pattern: QUOTE_FILE, expected: 'a path of a file' }).meta({
         description: 'A file with the quote as `POST /v1/quotes` answered it, relative to the config file.',
         label: 'path',
+      }),
+      watchVault: flagField().prefault(false).meta({
+        description:
+          "True to watch the quote's `execution.vault` as a vault of the deposit gateway too. While no answer shows it, that ends an hour after its deadline: that of the reward, else the quote's `expiresAt`.",
       }),
     }),
   ],
@@ -254,8 +259,11 @@ export function buildSubscription(
     if (typeof quote === 'string') return [quote];
     return quotes.get(quote.file)?.subject.slice('quote:'.length) ?? [];
   });
+  const vaultQuotes = item.quotes.flatMap((quote) =>
+    typeof quote !== 'string' && quote.watchVault ? (quotes.get(quote.file)?.subject ?? []) : [],
+  );
   const times = { overdueAfterMs: overdueAfter ?? null, warnBeforeMs: warnBefore ?? null };
-  return { ...same, quotes: uuids, routes: routes.map(buildRoute), ...times };
+  return { ...same, quotes: uuids, vaultQuotes, routes: routes.map(buildRoute), ...times };
 }
 
 /**

@@ -19,12 +19,16 @@ export type PlanInput = { subject: SubjectId; snapshot: Snapshot | null; claims:
 
 type Wishes = { overdueAfterMs: OverdueAfter | null; warnBeforeMs: number | null };
 
-/** Facts for a plan. `price`: weighted seconds of a request; `imported`: the quote, if imported; `route`: a route's definition. */
+/**
+ * Facts for a plan. `price`: weighted seconds of a request; `imported`: the quote, if imported; `unseenUntilMs`: time at which
+ * the polls end while no response has shown the subject, null for never; `route`: a route's definition.
+ */
 export type PlanFacts = {
   nowMs: number;
   price: number;
   subscriptions: ReadonlyMap<string, Wishes>;
   imported: ImportedState | null;
+  unseenUntilMs: number | null;
   route: { everyMs: number } | null;
 };
 
@@ -49,16 +53,19 @@ export type SubjectPlan = {
 /** Plans a subject from its present state. */
 export function planSubject(input: PlanInput, context: PlanContext): SubjectPlan {
   const { subject, snapshot, claims } = input;
-  const { nowMs, price, model, finished, route } = context;
+  const { nowMs, price, model, finished, route, unseenUntilMs } = context;
   const events = eventsOf(input, context);
   const due = events.filter(({ atMs }) => atMs <= nowMs);
   const alarmsMs = events.map(({ atMs }) => atMs);
+  const isUnseenOver = snapshot === null && unseenUntilMs !== null && nowMs >= unseenUntilMs;
   return {
     due: due.map(({ event }) => ({ event, claimKeys: keysFor(event, claims, context.subscriptions) })),
     alarmMs: due.length > 0 ? 0 : firstAlarm(alarmsMs, nowMs),
-    isOver: isFinished({ subject, snapshot, nowMs, finished }),
+    isOver: isUnseenOver || isFinished({ subject, snapshot, nowMs, finished }),
     next: () => {
       if (route !== null) return nextRoutePoll(route);
+      if (isUnseenOver) return null;
+      if (snapshot === null && unseenUntilMs !== null) alarmsMs.push(unseenUntilMs);
       const namedAtMs = Math.min(nowMs, ...claims.map(({ atMs }) => atMs));
       const next = nextPoll({ subject, snapshot, nowMs, namedAtMs, price, model, finished, alarmsMs });
       return next.next === 'finish' ? null : next;

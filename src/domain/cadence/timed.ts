@@ -118,7 +118,7 @@ function quoteExpiryMs({ quote, verdict }: ImportedState, snapshot: Snapshot): n
 }
 
 /** Whole seconds, as a number or as digits, as everywhere in the upstream's records. */
-function secondsAsMs(value: JsonValue | undefined): number | null {
+export function secondsAsMs(value: JsonValue | undefined): number | null {
   const text = typeof value === 'number' || typeof value === 'string' ? String(value) : '';
   return /^0*[1-9]\d{0,14}$/.test(text) ? Number(text) * 1_000 : null;
 }

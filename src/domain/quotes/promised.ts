@@ -7,7 +7,7 @@ import { foldHex, quoteId, type SubjectId, subjectKind } from '../subjects/subje
 import { readLeg, readText } from '../transfers/transfer.ts';
 import type { QuotePart } from './quote-signature.ts';
 
-/** An imported quote: the JSON of `POST /v1/quotes`. `raw` has its signed members and its promises, unchanged. */
+/** An imported quote: the JSON of `POST /v1/quotes`. `raw` has its signed members, its promises and its vault, unchanged. */
 export type ImportedQuote = { subject: SubjectId; raw: JsonObject };
 
 /** An imported quote and the verdict on its signature; null until it is verified. */
@@ -15,7 +15,7 @@ export type ImportedState = { quote: ImportedQuote; verdict: 'valid' | 'invalid'
 
 const SIGNED = ['id', 'intentHash', 'steps', 'expiresAt', 'source', 'signature'];
 
-/** Stored members: the signed ones and the promises. The rest of a quote is not stored. */
+/** Stored members: the signed ones and the promises, beside the vault. The rest of a quote is not stored. */
 const STORED = [...SIGNED, 'destination', 'fees', 'estimatedFulfillTimeSec', 'refundRecipient'];
 
 /** Reads the id and the stored members of a quote. Null when the id is not `quote:` and a UUID. */
@@ -23,7 +23,17 @@ export function readImportedQuote(json: JsonValue): ImportedQuote | null {
   if (!isJsonObject(json) || typeof json.id !== 'string') return null;
   const [, uuid] = /^quote:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i.exec(json.id) ?? [];
   if (uuid === undefined) return null;
-  return { subject: quoteId(uuid), raw: membersOf(json, STORED) };
+  const raw = membersOf(json, STORED);
+  const { execution } = json;
+  if (isJsonObject(execution) && execution.vault !== undefined) raw.execution = vaultOf(execution);
+  return { subject: quoteId(uuid), raw };
+}
+
+/** The vault of a quote and the deadline of its reward, where they are in the quote. */
+function vaultOf(execution: JsonObject): JsonObject {
+  const intent = isJsonObject(execution.intent) ? execution.intent : {};
+  const reward = isJsonObject(intent.reward) ? membersOf(intent.reward, ['deadline']) : {};
+  return { ...membersOf(execution, ['vault']), intent: { reward } };
 }
 
 /** Fingerprint of a quote's signed content: an imported quote with other content is verified again. */

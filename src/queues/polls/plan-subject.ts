@@ -75,6 +75,7 @@ export function firstPoll(
     price,
     subscriptions: new Map(),
     imported: null,
+    unseenUntilMs: null,
     route: null,
   });
   const next = plan.next();

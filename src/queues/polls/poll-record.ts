@@ -57,6 +57,10 @@ export function recordAdapter(deps: PollContext, poll: Poll): Adapter {
 
 /** True when its status has ended the tracking of a subject, and no claim or request waits for an answer about it. */
 export async function isOver(deps: PollContext, start: PollStart): Promise<boolean> {
+  // The last poll before has failed: a deployment without this vault may refuse each.
+  const { fails, unseenUntilMs, nowMs } = start;
+  const isPast = unseenUntilMs !== null && nowMs >= unseenUntilMs && deps.clocks.mayActAt(nowMs);
+  if (isPast && fails > 0) return true;
   const isAwaited = start.claims.some((claim) => !claim.served);
   const { finished } = deps.rules;
   if (isAwaited || start.isRequested || !isFinishedByStatus({ ...start, finished })) return false;

@@ -1,8 +1,10 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { quoteVault } from '../../domain/quotes/quote-vault.ts';
 import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
-import { type SubjectId, type SubjectKind, subjectKind } from '../../domain/subjects/subject.ts';
+import { type SubjectId, type SubjectKind, subjectKind, vaultId } from '../../domain/subjects/subject.ts';
+import { parseClaimKey } from '../../domain/subjects/subscription.ts';
 import { type Pricing, pollPrice, pollRecord } from '../../pollers/poll-subject.ts';
 import { NOTHING_OBSERVED } from '../../store/observed.ts';
 import type { PlanStore } from '../../store/plan.ts';
@@ -146,6 +148,24 @@ function untilDecided(record: Adapter): Adapter {
   };
 }
 
+/** Claims the vault of an imported quote for the subscriptions that want it, before the quote is polled. */
+function withVault(adapter: Adapter, { stores: { subjects } }: PollContext): Adapter {
+  return {
+    isOver: async (start) => {
+      const vault = start.imported === null ? null : quoteVault(start.imported.quote);
+      const claims = start.claims.filter(({ key }) =>
+        start.subscriptions.get(parseClaimKey(key).subscription)?.vaultQuotes?.includes(start.subject),
+      );
+      if (vault !== null && !('found' in vault) && claims.length > 0) {
+        await subjects.claim(vaultId(vault), claims);
+      }
+      return adapter.isOver(start);
+    },
+    poll: (start, signal) => adapter.poll(start, signal),
+    failed: (start, failure) => adapter.failed(start, failure),
+  };
+}
+
 type Adapters = Readonly<Record<SubjectKind, (start: PollStart) => Adapter>>;
 
 /**
@@ -170,8 +190,9 @@ export function adaptersOf(
     gasless: () => record,
     vault: () => record,
     quote: ({ imported }) => {
-      if (quotes.isDue(imported)) return quotes;
-      return imported?.verdict === null ? undecided : record;
+      if (imported === null) return record;
+      if (quotes.isDue(imported)) return withVault(quotes, deps);
+      return withVault(imported.verdict === null ? undecided : record, deps);
     },
     'by-tx': () => transaction,
     route: () => route,

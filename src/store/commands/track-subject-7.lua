@@ -27,13 +27,12 @@ local subject, claimKey = ARGV.subject, '~|' .. ARGV.subject
 local now = string.format('%.0f', stampMs(prefixOf(KEYS.subject, subject) .. ':clock'))
 local plan = openPlan(KEYS.plan, ARGV.atMs)
 
-local createdAt = string.match(redis.call('HGET', KEYS.tracked, subject) or '', '^{"createdAtMs":(%d+),"removedAtMs":null,')
+local before = redis.call('HGET', KEYS.tracked, subject) or ''
+local createdAt = string.match(before, '^{"createdAtMs":(%d+),"removedAtMs":null,')
 local isNew = not createdAt
 createdAt = createdAt or now
-redis.call(
-  'HSET', KEYS.tracked, subject,
-  '{"createdAtMs":' .. createdAt .. ',"removedAtMs":null,' .. string.sub(ARGV.definition, 2)
-)
+local definition = '{"createdAtMs":' .. createdAt .. ',"removedAtMs":null,' .. string.sub(ARGV.definition, 2)
+redis.call('HSET', KEYS.tracked, subject, definition)
 redis.call('ZREM', KEYS.trackingEnded, subject)
 
 local since = redis.call('HGET', KEYS.wanted, claimKey)
@@ -49,7 +48,8 @@ if not claim or string.match(claim, '^(%d+):') ~= since then
   recall(plan, subject)
   requestPoll(plan, subject, 'first')
 end
-if ARGV.quote ~= '' and redis.call('HGET', KEYS.importedQuotes, subject) ~= ARGV.quote then
+-- The next poll of a quote verifies its content, and claims its vault where the definition wants that.
+if ARGV.quote ~= '' and (definition ~= before or redis.call('HGET', KEYS.importedQuotes, subject) ~= ARGV.quote) then
   redis.call('HSET', KEYS.importedQuotes, subject, ARGV.quote)
   requestPoll(plan, subject, 'asked')
 end

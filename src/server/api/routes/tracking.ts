@@ -65,6 +65,12 @@ export const track = defineRoute({
           .describe(
             'A whole quote, in the place of `kind` and `id`: its signature is verified, its expiry reported.',
           ),
+        watchVault: z
+          .boolean({ error: 'true or false' })
+          .exactOptional()
+          .describe(
+            'Beside a whole quote: true to watch its `execution.vault` as a vault of the deposit gateway too. While no answer shows it, that ends an hour after its deadline.',
+          ),
         endpoint: z
           .enum(['status', 'gateway'], { error: '"status" or "gateway"' })
           .exactOptional()
@@ -132,9 +138,14 @@ export const track = defineRoute({
         `body.receivers: found ${unknown.join(', ')}, expected receivers that exist (${known.join(', ')})`,
       );
     }
-    const { metadata, overdueAfter = null, recipient } = body;
-    const recipients = recipient === undefined ? [] : [recipient];
-    const wish = { metadata, receivers: [...new Set(receivers)], overdueAfterMs: overdueAfter, recipients };
+    const { metadata, overdueAfter = null, recipient, watchVault = false } = body;
+    const wish = {
+      metadata,
+      receivers: [...new Set(receivers)],
+      overdueAfterMs: overdueAfter,
+      recipients: recipient === undefined ? [] : [recipient],
+      watchVault,
+    };
     const { created } = await trackSubject(named, wish, operations);
     return { status: created ? 201 : 200, body: { subject: named.subject, created } };
   },
