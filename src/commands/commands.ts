@@ -49,6 +49,7 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   learned: { group: 'data', load: async () => (await import('./learned.ts')).learnedCommand() },
   status: { group: 'upstream', load: async () => (await import('./status.ts')).statusCommand() },
   quote: { group: 'upstream', load: async () => (await import('./quote.ts')).quoteCommand() },
+  probe: { group: 'upstream', load: async () => (await import('./probe.ts')).probeCommand() },
   verify: { group: 'upstream', load: async () => (await import('./verify.ts')).verifyCommand() },
   'verify-quote': {
     group: 'upstream',

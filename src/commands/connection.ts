@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import type { UpstreamConfig } from '../config/config.ts';
+import type { Config, UpstreamConfig } from '../config/config.ts';
 import { CONFIG_DEFAULT, loadConfig } from '../config/file/load.ts';
 import { buildUpstream, checkUpstream, upstreamSchema } from '../config/sections/upstream.ts';
 import { INTERFACE_DOMAIN } from '../domain/quotes/quote-signature.ts';
@@ -27,7 +27,7 @@ export async function upstreamOf(
   options: ConnectionOptions,
   env: NodeJS.ProcessEnv,
 ): Promise<UpstreamConfig> {
-  const upstream = await namedUpstream(options, env);
+  const { upstream } = await sourceOf(options, env);
   return options.quoteDomain === undefined
     ? upstream
     : { ...upstream, quoteDomain: quoteDomainOf(options.quoteDomain) };
@@ -53,11 +53,16 @@ export function quoteDomainOf(text: string): UpstreamConfig['quoteDomain'] {
   return { name, version, isExplicit: true };
 }
 
-async function namedUpstream(options: ConnectionOptions, env: NodeJS.ProcessEnv): Promise<UpstreamConfig> {
+/** The upstream of the options, and the config that names it; null where `--base-url` does. Throws as `upstreamOf`. */
+export async function sourceOf(
+  options: ConnectionOptions,
+  env: NodeJS.ProcessEnv,
+): Promise<{ upstream: UpstreamConfig; config: Config | null }> {
   const { config, baseUrl, apiKey } = options;
   if (baseUrl === undefined) {
     if (apiKey !== undefined) throw new Error('found --api-key alone, expected --base-url with it');
-    return (await loadConfig(resolve(config ?? CONFIG_DEFAULT), env)).upstream;
+    const loaded = await loadConfig(resolve(config ?? CONFIG_DEFAULT), env);
+    return { upstream: loaded.upstream, config: loaded };
   }
   if (config !== undefined) throw new Error('found --config and --base-url, expected one of them');
   const key = apiKey ?? env.UPSTREAM_API_KEY;
@@ -70,7 +75,7 @@ async function namedUpstream(options: ConnectionOptions, env: NodeJS.ProcessEnv)
   if (fault !== undefined || !parsed.success) {
     throw new Error(`${FLAGS[String(fault?.path[0])]}: expected ${fault?.expected}`);
   }
-  return buildUpstream(parsed.data);
+  return { upstream: buildUpstream(parsed.data), config: null };
 }
 
 /** Runs a task with a client of this upstream, and closes the client afterwards. */

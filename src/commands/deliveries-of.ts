@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import type { Config } from '../config/config.ts';
 import { loadConfig } from '../config/file/load.ts';
 import { parseRedisUrl } from '../config/sections/redis.ts';
 import { assembleOperations } from '../daemon/stores.ts';
@@ -6,6 +7,7 @@ import { COMMON_NAMES, extendDirectory } from '../domain/transfers/chains.ts';
 import { discoveredDirectory } from '../domain/transfers/discovered.ts';
 import { TryAgainError } from '../exit.ts';
 import type { OperationContext } from '../operations/operation.ts';
+import type { RedisClient } from '../store/commands.ts';
 import { connect, disconnect } from '../store/connection.ts';
 import { DirectoryStore } from '../store/directory.ts';
 import { findEmbedded } from '../store/embedded.ts';
@@ -18,14 +20,13 @@ import { withTimeout } from '../with-timeout.ts';
 const REDIS_TIMEOUT_MS = 10_000;
 
 /**
- * Runs a task with the deliveries of a config's Redis and releases them afterwards. An embedded Redis is that of the running
- * daemon. Throws a ConfigError for a bad file, and a retryable error where Redis does not answer.
+ * Runs a task on a connection to a config's Redis and closes it afterwards. An embedded Redis is that of the running daemon.
+ * Throws a retryable error where Redis does not answer.
  */
-export async function withDeliveries<T>(
-  file: string,
-  use: (deps: OperationContext) => Promise<T>,
+export async function withRedisOf<T>(
+  config: Config,
+  use: (redis: RedisClient, keys: Keys) => Promise<T>,
 ): Promise<T> {
-  const config = await loadConfig(resolve(file), process.env);
   const target = parseRedisUrl(config.redis.url?.reveal() ?? '') ?? (await findEmbedded(config.dataDir));
   let reason = `no answer within ${REDIS_TIMEOUT_MS / 1_000} s`;
   const redis = connect(target, {
@@ -39,6 +40,19 @@ export async function withDeliveries<T>(
       throw new TryAgainError(`Redis cannot be reached: ${reason}`);
     }
     await new SchemaVersion(redis, keys).check();
+    return await use(redis, keys);
+  } finally {
+    await disconnect(redis);
+  }
+}
+
+/** Runs a task with the deliveries of a config's Redis. Throws a ConfigError for a bad file, and as `withRedisOf`. */
+export async function withDeliveries<T>(
+  file: string,
+  use: (deps: OperationContext) => Promise<T>,
+): Promise<T> {
+  const config = await loadConfig(resolve(file), process.env);
+  return withRedisOf(config, async (redis, keys) => {
     const directory = extendDirectory(
       config,
       discoveredDirectory(COMMON_NAMES, await new DirectoryStore(redis, keys).read()),
@@ -52,12 +66,8 @@ export async function withDeliveries<T>(
       onChecked: () => undefined,
       onFile: () => undefined,
     });
-    return await use(
-      assembleOperations(config, { redis, keys, epoch, directory, onForeign: () => undefined }),
-    );
-  } finally {
-    await disconnect(redis);
-  }
+    return use(assembleOperations(config, { redis, keys, epoch, directory, onForeign: () => undefined }));
+  });
 }
 
 /** A remark for the case that no process relays: only the relay does the requested work. */

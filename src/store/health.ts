@@ -79,6 +79,12 @@ export class HealthStore {
     return { before: STATE.parse(before), after: STATE.parse(after), pauseMs };
   }
 
+  /** Rest of the pause that the upstream requested, ms; 0 for none. */
+  async pauseMs(endpointGroup: EndpointGroup): Promise<number> {
+    const untilMs = await this.#redis.hget(this.#keys.endpointGroup(endpointGroup), 'pausedUntil');
+    return Math.max(0, (Number(untilMs) || 0) - (await redisTimeMs(this.#redis)));
+  }
+
   /**
    * Reports a wallet's record that is too large, once for each id, or per wallet without one. Returns whether it was the first
    * time.

@@ -183,7 +183,8 @@ export function buildUpstream(section: z.output<typeof upstreamSchema>): Upstrea
   };
 }
 
-function gatewayOf({
+/** Builds the settings of the vault endpoints from the parsed section. */
+export function gatewayOf({
   prefix,
   generation,
   paths,

@@ -44,6 +44,8 @@ export type Question<T> = {
   request: Omit<HttpRequest, 'maxBodyBytes'>;
   expected: string;
   read: (body: JsonValue) => Parsed<T>;
+  /** Called with the body of a success before it is read; the body is then parsed in this thread, whatever its size. */
+  onBody?: ((body: JsonValue) => void) | undefined;
 };
 
 /** Context of requests. `lists`: the thread that parses large lists. */
@@ -110,10 +112,19 @@ async function interpret<T>(
 
 /** Reads a body; a large list in a thread. Throws the caller's abort reason. */
 async function parse<T>(
-  { endpoint, read, request }: Question<T>,
+  { endpoint, read, request, onBody }: Question<T>,
   text: string,
   lists: RequestContext['lists'],
 ): Promise<ParsedBody<T>> {
+  if (onBody !== undefined) {
+    return readText(text, {
+      endpoint,
+      read: (body) => {
+        onBody(body);
+        return read(body);
+      },
+    });
+  }
   if (!isList(endpoint) || text.length < THREAD_FROM_CHARS) return readText(text, { endpoint, read });
   try {
     return (await lists.run({ endpoint, text })) as ParsedBody<T>;

@@ -1,4 +1,5 @@
 import type { GatewayConfig } from '../../config/config.ts';
+import type { JsonValue } from '../../domain/json.ts';
 import type { Secret } from '../../secret.ts';
 import { excerptWithout, Transport } from '../http/transport.ts';
 import {
@@ -60,10 +61,13 @@ export type UpstreamClientOptions = {
 };
 
 /** A request below the base URL. `body`: JSON, sent by POST. */
-export type UpstreamCall<T> = Omit<Question<T>, 'request' | 'takesKey'> & { path: string; body?: string };
+export type UpstreamCall<T> = Omit<Question<T>, 'request' | 'takesKey' | 'onBody'> & {
+  path: string;
+  body?: string;
+};
 
-/** Options of one request. */
-export type RequestOptions = { signal?: AbortSignal };
+/** Options of one request. `onBody` is called with the body of a success before it is read. */
+export type RequestOptions = { signal?: AbortSignal; onBody?: (body: JsonValue) => void };
 
 /**
  * Client of the upstream over keep-alive connections: one request per call, no retries. Every method throws
@@ -164,7 +168,7 @@ export class UpstreamClient {
     if (takesKey && apiKey !== null) headers[KEY_HEADER] = apiKey.reveal();
     if (body !== undefined) headers['content-type'] = 'application/json';
     const request = { url, headers, signal: options.signal, ...(body === undefined ? {} : { body }) };
-    return send(this.#requestContext, { ...rest, takesKey, request });
+    return send(this.#requestContext, { ...rest, takesKey, request, onBody: options.onBody });
   }
 
   /** Waits for requests under way, each at most its timeout, and ends the connections. */

@@ -73,7 +73,10 @@ export class OpenQuotesClient {
     return this.#post({ ...question, path: '/api/v3/intents/intentStatus', body }, options);
   }
 
-  async #post<T>({ path, body, ...rest }: UpstreamCall<T>, { signal }: RequestOptions): Promise<Answer<T>> {
+  async #post<T>(
+    { path, body, ...rest }: UpstreamCall<T>,
+    { signal, onBody }: RequestOptions,
+  ): Promise<Answer<T>> {
     const headers = {
       accept: 'application/json',
       'accept-encoding': 'identity',
@@ -85,7 +88,7 @@ export class OpenQuotesClient {
       signal,
       ...(body === undefined ? {} : { body }),
     };
-    return send(this.#requestContext, { ...rest, takesKey: false, request });
+    return send(this.#requestContext, { ...rest, takesKey: false, request, onBody });
   }
 
   /** Waits for requests under way, each at most its timeout, and ends the connections. */
