@@ -357,8 +357,13 @@ async function pass(
   known: PlanInput & { snapshot: Snapshot },
   context: Pick<PlanContext, 'nowMs' | 'subscriptions'>,
 ): Promise<void> {
-  const { due } = planOf(deps, known, { ...context, price: 1, imported: null,
-      unseenUntilMs: null, route: null });
+  const { due } = planOf(deps, known, {
+    ...context,
+    price: 1,
+    imported: null,
+    unseenUntilMs: null,
+    route: null,
+  });
   await commitDue(deps, { ...known, promised: null }, { due, nowMs: context.nowMs });
 }
 

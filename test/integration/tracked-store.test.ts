@@ -10,7 +10,13 @@ import { hashOf } from '../support/scripted-upstream.ts';
 
 const { later } = opening();
 
-const WISH = { metadata: {}, receivers: ['backend'], overdueAfterMs: null, recipients: [], watchVault: false };
+const WISH = {
+  metadata: {},
+  receivers: ['backend'],
+  overdueAfterMs: null,
+  recipients: [],
+  watchVault: false,
+};
 const INTENT = intentId(hashOf(1));
 const QUOTE = quoteId('3f1c2a9e-5b7d-4c1e-9a53-0d6f8e2b7c41');
 const IMPORTED = { subject: QUOTE, raw: { id: QUOTE, expiresAt: 1 } };
