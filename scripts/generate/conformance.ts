@@ -26,9 +26,10 @@ function renderPage(shown: Shown): string {
 Made by \`npm run generate\` from \`test/conformance/suite\`: change that, not this page.
 
 ${RULES.length} tests hold a service against the upstream's interface: one for each numbered rule, table row and error code
-that an answer can show. They speak HTTP only. Without further ado they run against sandboxes that they start:
+that an answer can show. They speak HTTP only. Without further ado they run against sandboxes that
+they start, once in the recorded shape of quotes and once with the interface's members alone:
 
-<!-- syntax only: a minute of tests -->
+<!-- syntax only: two minutes of tests -->
 \`\`\`sh
 npx vitest run test/conformance/interface.test.ts
 \`\`\`

@@ -351,7 +351,7 @@ describe('a quote', () => {
   test.each([
     ['destination', 'somewhere'],
     ['destination', { amountOut: 999000 }],
-    ['fees', [{ type: 'solver' }]],
+    ['fees', [{ type: 'solver', amount: 'much' }]],
     ['steps', [{ type: 'BRIDGE' }]],
     ['execution', {}],
   ])('whose %s is %j is a quote all the same', async (member, value) => {
