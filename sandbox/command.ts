@@ -56,6 +56,10 @@ export function sandboxCommand(interrupted: Interrupted): Command {
         .default('0.9.0'),
     )
     .option(
+      '--local-intents',
+      'quote USDC from EVM chains as intents that are fulfilled there, and carried on by its issuer',
+    )
+    .option(
       '--quote-domain <name>',
       'the EIP-712 name under which quotes are signed: a deployment has its own',
       'ServiceQuoteV1',
@@ -90,6 +94,7 @@ type Flags = {
   /** False: `--no-api-key`. */
   apiKey: string | false;
   wire: Wire;
+  localIntents?: boolean;
   transfersPerSecond: number;
   wallets: number;
   walletSkew: number;

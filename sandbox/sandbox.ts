@@ -50,6 +50,8 @@ export type SandboxOptions = {
   apiKey?: string;
   /** Default true. When false, a request without a key is answered too; a wrong key is refused as ever. */
   requiresKey?: boolean;
+  /** True where USDC from an EVM chain is quoted as a local intent, which its issuer carries on. Default false. */
+  localIntents?: boolean;
   /** Shape of quotes. Default `0.9.0`, as recorded; `strict` sends the members of the interface alone. */
   wire?: Wire;
   /** Births per second of wall clock; 0 for none but those that are announced at start. Default 0.5. */
@@ -169,6 +171,7 @@ export class Sandbox {
       director: this.#director,
       generator,
       intents,
+      hasLocalIntents: options.localIntents ?? false,
       timeScale,
       nowMs: this.#nowMs,
       changed: () => this.#timeline.rearm(),

@@ -9,7 +9,7 @@ import type { Engine } from './engine.ts';
 import type { ShownTransaction } from './evm-shapes.ts';
 import { createLedger, type Included, type Ledger, type Payment, type PaymentKind } from './ledger.ts';
 import { createMachine, type Machine } from './machine.ts';
-import { outcomeOf, partyOf } from './moves.ts';
+import { NOBODY, outcomeOf, partyOf } from './moves.ts';
 
 /** A payment that the upstream has stated, and its time (Unix ms). */
 export type StatedPayment = Payment & { at: number };
@@ -200,7 +200,7 @@ function msToFinality(blocks: Blocks, nowMs: number): number {
 
 /** Payments on chains for a status of an intent, its source first. */
 function paymentsOf(plan: TransferPlan, status: IntentStatus): Payment[] {
-  const { intentHash, source, destination, swap, funder, recipient, vaultAddress, delivers } = plan;
+  const { intentHash, source, destination, burn, swap, funder, recipient, vaultAddress, delivers } = plan;
   const portal = vaultAddress ?? plan.intentVault ?? partyOf(source.chain.kind, 'portal');
   const paid: Payment = {
     intentHash,
@@ -230,10 +230,20 @@ function paymentsOf(plan: TransferPlan, status: IntentStatus): Payment[] {
     txHash: destination.txHash,
     token: destination.token,
     amount: delivers ?? destination.amount,
-    from: partyOf(destination.chain.kind, 'solver'),
+    from:
+      burn === null || destination.chain.kind !== 'evm' ? partyOf(destination.chain.kind, 'solver') : NOBODY,
     recipient,
     lie: plan.lie,
   };
+  if (burn !== null) {
+    const from = partyOf(source.chain.kind, 'solver');
+    const { amount } = destination;
+    return [
+      paid,
+      arrived,
+      { ...paid, payment: 'burn', txHash: burn.txHash, amount, from, recipient: NOBODY },
+    ];
+  }
   if (swap === null) return [paid, arrived];
   return [paid, arrived, { ...arrived, intentHash: swap.intentHash, payment: 'swap', txHash: swap.txHash }];
 }

@@ -4,7 +4,7 @@ import type { Chain } from '../world/chains.ts';
 import type { Block } from './blocks.ts';
 import { BASE_FEE, BLOCK_GAS, type Execution, type RawLog } from './engine.ts';
 import type { Included } from './ledger.ts';
-import { outcomeOf } from './moves.ts';
+import { NOBODY, outcomeOf } from './moves.ts';
 
 /** Topic of `Transfer(address indexed from, address indexed to, uint256 value)`. */
 export const TRANSFER = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef';
@@ -16,7 +16,6 @@ const FULFILLED = toEventSelector(FULFILMENT_EVENT);
 const FORGER_ADDRESS = '0x00000000000000000000000000000000f0e9edf1';
 
 const NO_BLOOM: Hex = `0x${'0'.repeat(512)}`;
-const NOBODY = '0x0000000000000000000000000000000000000000';
 
 const PAYMENT_GAS = 65_000n;
 const PAYMENT_GAS_PRICE = 1_000_000_000n;

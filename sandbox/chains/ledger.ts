@@ -1,8 +1,8 @@
 import { lookupKey } from '../world/identifiers.ts';
 import type { Lie } from './lies.ts';
 
-/** Kind of a transfer's payment. `swap`: of a token that arrived in place of another. */
-export type PaymentKind = 'source' | 'destination' | 'swap' | 'refund';
+/** Kind of a transfer's payment. `swap`: of a token that arrived in place of another. `burn`: fulfils a local intent. */
+export type PaymentKind = 'source' | 'destination' | 'swap' | 'burn' | 'refund';
 
 /** A payment as the upstream states it; amounts in base units. */
 export type Payment = {

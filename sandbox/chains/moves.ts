@@ -13,6 +13,9 @@ export type Move = { token: string; from: string; to: string; amount: bigint };
  */
 export type Outcome = { succeeded: boolean; moves: Move[]; fulfilled: string | null; forged?: string };
 
+/** Where tokens are burnt to, and minted from. */
+export const NOBODY = '0x0000000000000000000000000000000000000000';
+
 /** Divisor of a short payment's missing part: a hundredth, and at least one unit. */
 const SHORT_BY = 100n;
 
@@ -25,7 +28,10 @@ export function outcomeOf(included: Included, chain: Chain): Outcome {
   const { payment, txHash, token, from, recipient, lie, intentHash } = included;
   const amount = BigInt(included.amount);
   const stranger = (role: string): string => address(randomStream(txHash, role), chain.kind);
-  const fulfilled = payment === 'destination' || payment === 'swap' ? intentHash : null;
+  // A mint names no intent: the burn fulfils it.
+  const isFulfilment =
+    (payment === 'destination' && from !== NOBODY) || payment === 'swap' || payment === 'burn';
+  const fulfilled = isFulfilment ? intentHash : null;
   const paid = (move: Partial<Move> = {}): Move => ({ token, from, to: recipient, amount, ...move });
   const fee = (of: string): Move[] =>
     payment === 'destination' && amount > FEE_SHARE && chance(randomStream(txHash, 'fee'), FEE_RATE)

@@ -118,6 +118,7 @@ export function addOpenQuotes(
         },
         recipient,
         creator: refundRecipient,
+        isLocal: false,
         expiresAt: quoteExpiry,
       },
       { portal: contracts?.destinationPortal, prover: contracts?.prover },

@@ -8,12 +8,14 @@ import {
   getContractAddress,
   type Hex,
   keccak256,
+  pad,
+  parseAbi,
   parseAbiParameters,
   toHex,
 } from 'viem';
 import { VAULT_CREATION_HASH } from '../contracts/code.ts';
 import { PORTAL_ABI, PORTAL_ADDRESS, PORTAL_STRUCTS } from '../contracts/portal.ts';
-import type { Chain, ChainKind } from '../world/chains.ts';
+import { type Chain, type ChainKind, tokenAt } from '../world/chains.ts';
 import { address, addressBytes } from '../world/identifiers.ts';
 import { bytes, randomStream } from '../world/random.ts';
 
@@ -52,6 +54,8 @@ export type IntentOrder = {
   recipient: string;
   /** Receives the refund. */
   creator: string;
+  /** True where the intent is fulfilled on the source chain, by a burn there: the token's issuer mints at the destination. */
+  isLocal: boolean;
   expiresAt: number;
 };
 
@@ -87,6 +91,25 @@ const ROUTE_SECONDS = 5_100;
 /** Time from a quote's end to the deadline of its reward, in seconds before time is scaled. */
 const REWARD_SECONDS = 5_760;
 
+/** The contract of the token's issuer that burns tokens for another chain: at the same address on every EVM chain. */
+const MESSENGER = getAddress(address(randomStream('chain-party', 'messenger'), 'evm'));
+
+const BURN = parseAbi([
+  'function depositForBurn(uint256 amount, uint32 destinationDomain, bytes32 mintRecipient, address burnToken)',
+]);
+
+/** The issuer's own numbers of chains. */
+const DOMAINS: Readonly<Record<number, number>> = { 1: 0, 10: 2, 42161: 3, 1399811149: 5, 8453: 6 };
+
+/** True for a route that the issuer of its token can carry by burn and mint: from an EVM chain, of USDC, to a chain with a domain. */
+export function isCarriedByIssuer({ source, destination }: { source: End; destination: End }): boolean {
+  const ends = [source, destination];
+  const isUsdc = ends.every(({ chain, token }) => tokenAt(chain.chainId, token).symbol === 'USDC');
+  return isUsdc && source.chain.kind === 'evm' && DOMAINS[destination.chain.chainId] !== undefined;
+}
+
+type End = { chain: Chain; token: string };
+
 /** Creates the maker of intents. The seed determines contracts and salts, which are the same on every chain of a kind. */
 export function createIntents({ seed, timeScale }: { seed: number; timeScale: number }): Intents {
   function contractsOf(kind: ChainKind): Contracts {
@@ -98,18 +121,22 @@ export function createIntents({ seed, timeScale }: { seed: number; timeScale: nu
 
   return {
     contractsOf,
-    make({ name, source, destination, recipient, creator, expiresAt }, contracts = {}) {
+    make(order, contracts = {}) {
+      const { name, source, destination, recipient, creator, isLocal, expiresAt } = order;
       const at = (seconds: number): number => Math.ceil(expiresAt + seconds / timeScale);
-      const { kind } = destination.chain;
-      const { token, amount } = destination;
+      const end = isLocal ? source : destination;
+      const { kind } = end.chain;
+      const { amount } = destination;
       const route: IntentRoute = {
         salt: bytesToHex(bytes(randomStream(seed, 'salt', name), 32)),
-        destination: destination.chain.chainId,
+        destination: end.chain.chainId,
         deadline: at(ROUTE_SECONDS),
         portal: (kind === 'evm' ? contracts.portal : undefined) ?? contractsOf(kind).portal,
         nativeAmount: '0',
-        tokens: [{ token, amount }],
-        calls: [{ target: token, data: transferData({ kind, recipient, amount }), value: '0' }],
+        tokens: [{ token: end.token, amount }],
+        calls: isLocal
+          ? [{ target: MESSENGER, data: burnData(order), value: '0' }]
+          : [{ target: end.token, data: transferData({ kind, recipient, amount }), value: '0' }],
       };
       const reward: IntentReward = {
         deadline: at(REWARD_SECONDS),
@@ -148,6 +175,17 @@ export function createIntents({ seed, timeScale }: { seed: number; timeScale: nu
       };
     },
   };
+}
+
+/** Data of the call that burns the tokens of a local intent for the recipient at the destination. */
+function burnData({ source, destination, recipient }: IntentOrder): Hex {
+  const { chainId, kind } = destination.chain;
+  const mintRecipient = pad(bytesToHex(addressBytes(recipient, kind)), { size: 32 });
+  return encodeFunctionData({
+    abi: BURN,
+    functionName: 'depositForBurn',
+    args: [BigInt(destination.amount), DOMAINS[chainId] ?? 0, mintRecipient, evmAddress(source.token)],
+  });
 }
 
 /** Data of the call that pays the recipient: an ERC-20 transfer, or on Solana `TransferChecked` of the token program. */

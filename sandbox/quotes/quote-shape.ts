@@ -84,7 +84,7 @@ export function createQuoteShape({ wire, intents }: { wire: Wire; intents: Inten
       fees: feesOf(quote),
       steps: stepsOf(quote).map(({ type, seconds, from, to, intents: done }, index) => ({
         type: type.toLowerCase(),
-        provider: solver.name.toLowerCase(),
+        provider: plan.burn === null ? solver.name.toLowerCase() : 'cctp',
         from,
         to,
         fees: index === 0 ? feesOf(quote) : [],
@@ -120,12 +120,14 @@ function described({ chain, token }: Place) {
   return { symbol: token.symbol, decimals: token.decimals };
 }
 
-function feesOf({ price, order: { source } }: MadeQuote) {
+function feesOf({ price, order: { source }, fundable: { plan } }: MadeQuote) {
   const { chainId, address, symbol, decimals } = source.token;
   const token = { chainId, address, symbol, decimals };
   return [
     { type: 'protocol', amount: price.protocolFee.toString(), token, estimate: false },
-    { type: 'solver', amount: price.solverFee.toString(), token, estimate: false },
+    plan.burn === null
+      ? { type: 'solver', amount: price.solverFee.toString(), token, estimate: false }
+      : { type: 'cctp', amount: price.solverFee.toString(), token, estimate: true },
   ];
 }
 
@@ -150,6 +152,7 @@ function stepsOf({ solver, fundable: { plan, intents } }: MadeQuote): Step[] {
   return [bridge, { type: 'TRANSFER', seconds: TRANSFER_SECONDS, from: arrived, to: arrived, intents: [] }];
 }
 
-function roleOf(hash: Hex, { fundable: { plan } }: MadeQuote): 'primary' | 'secondary' {
+function roleOf(hash: Hex, { fundable: { plan } }: MadeQuote): 'primary' | 'secondary' | 'local' {
+  if (plan.burn !== null) return 'local';
   return hash === plan.intentHash ? 'primary' : 'secondary';
 }

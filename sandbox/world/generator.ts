@@ -97,6 +97,7 @@ export function createGenerator(options: { seed: number; wallets: number; wallet
         vaultAddress: origin === 'vault' ? address(random, 'evm') : null,
         intentVault: null,
         swap: null,
+        burn: null,
         showsDepositAddress: false,
         delivers: null,
         stepFails: false,
@@ -123,6 +124,7 @@ export function createGenerator(options: { seed: number; wallets: number; wallet
         waits: drawWaits(random),
         // Drawn last, so that earlier draws stay the same.
         swap: origin === 'quote' ? swapOf(random, source, destination) : null,
+        burn: null,
         showsDepositAddress: false,
         delivers: null,
         stepFails: false,

@@ -1,6 +1,7 @@
 import type { Director, Life } from '../faults/director.ts';
-import type { Intent, Intents } from '../quotes/intents.ts';
+import { type Intent, type Intents, isCarriedByIssuer } from '../quotes/intents.ts';
 import type { Generator, Order } from './generator.ts';
+import { transactionHash } from './identifiers.ts';
 import { lifeOfFunded } from './life.ts';
 import {
   type Fate,
@@ -9,6 +10,7 @@ import {
   type TransferPlan,
   VAULT_VALIDITY_SECONDS,
 } from './plan.ts';
+import { randomStream } from './random.ts';
 import { vaultKey, type World } from './world.ts';
 
 /** End of a transfer that a client ordered. */
@@ -50,6 +52,7 @@ export function createOrders({
   director,
   generator,
   intents,
+  hasLocalIntents,
   timeScale,
   nowMs,
   changed,
@@ -60,6 +63,8 @@ export function createOrders({
   director: Director;
   generator: Generator;
   intents: Intents;
+  /** True where the quotes that a token's issuer can carry have local intents. */
+  hasLocalIntents: boolean;
   timeScale: number;
   nowMs: () => number;
   changed: () => void;
@@ -98,7 +103,7 @@ export function createOrders({
   /** A token that is swapped after its arrival goes to the Portal, where a second intent waits for it. */
   function intentsOf(
     { funder, recipient, refundRecipient, source, destination, swap }: TransferPlan,
-    terms: { name: string; expiresAt: number },
+    terms: { name: string; expiresAt: number; isLocal: boolean },
   ): Fundable['intents'] {
     const creator = refundRecipient ?? funder;
     if (swap === null) return [intents.make({ ...terms, source, destination, recipient, creator })];
@@ -126,13 +131,17 @@ export function createOrders({
       const usual = order.origin === 'quote' ? QUOTE_VALIDITY_SECONDS : VAULT_VALIDITY_SECONDS;
       // Rounded up, so that it can be funded for a time at any time scale.
       const expiresAt = Math.ceil(nowMs() / 1000 + (validity?.seconds ?? usual) / timeScale);
-      const made = intentsOf(drawn, { name, expiresAt });
+      const isLocal = hasLocalIntents && order.origin === 'quote' && isCarriedByIssuer(order);
+      const made = intentsOf(drawn, { name, expiresAt, isLocal });
       const [main, second] = made;
       const swap =
         drawn.swap === null || second === undefined ? null : { ...drawn.swap, intentHash: second.hash };
       const isHeld = drawn.quoteUuid !== null && drawn.source.chain.kind === 'evm';
       const intentVault = isHeld ? intents.funding(main).vault : null;
-      const plan = { ...drawn, intentHash: main.hash, intentVault, swap };
+      const burn = isLocal
+        ? { txHash: transactionHash(randomStream('burn', main.hash), order.source.chain.kind) }
+        : null;
+      const plan = { ...drawn, intentHash: main.hash, intentVault, burn, swap };
       return { plan, expiresAt, intents: made, fundedBy: null };
     },
     open(fundable) {

@@ -33,6 +33,8 @@ export type TransferPlan = {
   vaultAddress: string | null;
   /** Address at which the Portal holds what funds a client's quote, on EVM chains. */
   intentVault: string | null;
+  /** For a local intent: the transaction on the source chain that fulfils it by a burn; the destination's mints the tokens. */
+  burn: { txHash: string } | null;
   /** For a quote between two symbols: an intent of its own swaps the arriving token. */
   swap: { intentHash: string; token: string; txHash: string } | null;
   /** True when wallet pages also list its deposit address, as a record of type `deposit-address`. */

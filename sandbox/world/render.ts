@@ -205,9 +205,13 @@ export function depositAddressRecord({
 }
 
 function bridgeStep(
-  { intentHash, source, destination, refundTxHash, swap }: TransferPlan,
+  { intentHash, source, destination, burn, refundTxHash, swap }: TransferPlan,
   shown: Shown,
 ): Step {
+  const fulfilment =
+    burn === null
+      ? { chainId: destination.chain.chainId, txHash: destination.txHash }
+      : { chainId: source.chain.chainId, txHash: burn.txHash };
   return {
     type: 'BRIDGE',
     intentHash,
@@ -220,9 +224,7 @@ function bridgeStep(
     },
     transactions: {
       created: { chainId: source.chain.chainId, txHash: source.txHash },
-      ...(shown === 'destination'
-        ? { fulfilled: { chainId: destination.chain.chainId, txHash: destination.txHash } }
-        : {}),
+      ...(shown === 'destination' ? { fulfilled: fulfilment } : {}),
       ...(shown === 'refund' ? { refunded: { chainId: source.chain.chainId, txHash: refundTxHash } } : {}),
     },
   };
