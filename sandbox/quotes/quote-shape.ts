@@ -62,7 +62,8 @@ export function createQuoteShape({ wire, intents }: { wire: Wire; intents: Inten
       signature,
       expiresAt,
       intentHash: plan.intentHash,
-      slippage: Number(order.slippageMillionths) / 1_000_000,
+      // An exact output has none.
+      slippage: order.type === 'exact-in' ? Number(order.slippageMillionths) / 1_000_000 : 0,
       solver: { id: solver.address },
       quotes: null,
       source: {

@@ -34,7 +34,7 @@ export function forged(change: (right: Signed) => Signed): Breakage {
         return { ...answered, body: JSON.stringify(body) };
       }
       if (!QUOTES.test(request.path)) return answered;
-      for (const quote of [body, ...(body.quotes === undefined ? [] : list(body, 'quotes'))]) {
+      for (const quote of [body, ...(Array.isArray(body.quotes) ? body.quotes : [])]) {
         if (isMembers(quote))
           quote.signature = await forger.signTypedData(signedData(change(contentsOf(quote))));
       }
