@@ -417,12 +417,25 @@ export type EventEnvelope = {
        * What was checked and is so. `chain`: the endpoints are of this chain; `success`: the transaction
        * succeeded; `token`: the token is yours or of the packaged list, and moved; `amount`: at least as much
        * as stated; `recipient`: to the address that you or the quote named, or of a refund without one to
-       * whoever paid; `intent`: the pinned contract reports that it fulfils this intent; `exclusive`: the log
-       * proves no other transfer and is not older than this one; `final`: the block is final.
+       * whoever paid; `intent`: the pinned contract reports that it fulfils this intent, or that its burn
+       * does; `exclusive`: the log proves no other transfer and is not older than this one; `final`: the
+       * block is final.
        */
       checked: ('chain' | 'success' | 'token' | 'amount' | 'recipient' | 'intent' | 'exclusive' | 'final')[];
-      /** Why it is disputed. */
-      reason?: 'reverted' | 'no-transfer' | 'short' | 'other-recipient' | 'other-intent';
+      /**
+       * Why it is disputed. `not-tied`: why it is unproven, the payment of a local intent that nothing on the
+       * chain ties to it.
+       */
+      reason?: 'reverted' | 'no-transfer' | 'short' | 'other-recipient' | 'other-intent' | 'not-tied';
+      /**
+       * Of a local intent: the transaction that fulfilled it, and the burn message that it sent, by source
+       * domain and nonce (`6:4711`).
+       */
+      burn?: {
+        chainId: string;
+        txHash: string;
+        message: string;
+      };
       /** True where only one host was available; otherwise absent. */
       singleSource?: true;
       /** The block of the transaction. */

@@ -124,9 +124,10 @@ async function identify(
   );
 }
 
-function sourceOf(endpoint: RpcEndpoint, { chainId, finality, fulfilments }: CheckedChain): ChainSource {
+function sourceOf(endpoint: RpcEndpoint, chain: CheckedChain): ChainSource {
+  const { chainId, finality, fulfilments, transmitter } = chain;
   if (chainFamily(chainId) === 'solana') return new SolanaSource(endpoint);
-  return new EvmSource(endpoint, { finality, fulfilments: pinned(fulfilments) });
+  return new EvmSource(endpoint, { finality, fulfilments: pinned(fulfilments), transmitter });
 }
 
 function pinned(fulfilments: CheckedChain['fulfilments']): PinnedFulfilments | null {

@@ -1,6 +1,12 @@
 import type { AbiEvent } from 'viem';
 import type { ChainFinality } from '../config/config.ts';
-import { type EvmReceipt, evmMoves, fulfilledBy, receiptFault } from '../domain/proof/moves.ts';
+import {
+  burnMessagesOf,
+  type EvmReceipt,
+  evmMoves,
+  fulfilledBy,
+  receiptFault,
+} from '../domain/proof/moves.ts';
 import type { Block } from '../domain/proof/proof.ts';
 import { EndpointError, type RpcEndpoint } from './endpoint.ts';
 import { BoundedMap, type ChainSource, type TxFacts } from './source.ts';
@@ -8,18 +14,24 @@ import { BoundedMap, type ChainSource, type TxFacts } from './source.ts';
 /** Pinned contract event of a chain's fulfilments. */
 export type PinnedFulfilments = { address: string; abi: AbiEvent; hash: string };
 
+/** Settings of a chain. `transmitter`: the contract of burn messages, in lower case; null for none. */
+type EvmSettings = {
+  finality: ChainFinality;
+  fulfilments: PinnedFulfilments | null;
+  transmitter: string | null;
+};
+
 /** Reads transactions of an EVM chain at one endpoint. */
 export class EvmSource implements ChainSource {
   readonly #endpoint: RpcEndpoint;
   readonly #finality: ChainFinality;
   readonly #fulfilments: PinnedFulfilments | null;
+  readonly #transmitter: string | null;
   readonly #blocks = new BoundedMap<Block>(256);
 
-  constructor(
-    endpoint: RpcEndpoint,
-    { finality, fulfilments }: { finality: ChainFinality; fulfilments: PinnedFulfilments | null },
-  ) {
+  constructor(endpoint: RpcEndpoint, { finality, fulfilments, transmitter }: EvmSettings) {
     this.#endpoint = endpoint;
+    this.#transmitter = transmitter;
     this.#finality = finality;
     this.#fulfilments = fulfilments;
   }
@@ -70,12 +82,14 @@ export class EvmSource implements ChainSource {
     const block = await this.#blockOf(receipt, { isFinal, signal });
     const { moves, isPartial } = evmMoves(receipt.logs, token);
     const pinned = this.#fulfilments;
+    const burns = this.#transmitter === null ? null : burnMessagesOf(receipt.logs, this.#transmitter);
     return {
       block,
       isFinal,
       succeeded: receipt.status === '0x1',
       moves,
       fulfilled: pinned === null ? null : fulfilledBy(receipt.logs, pinned),
+      ...(burns == null ? {} : { burns }),
       ...(isPartial ? { isPartial } : {}),
     };
   }

@@ -1,7 +1,10 @@
 import type { Block, Found } from '../domain/proof/proof.ts';
 
 /** The part of an endpoint's answer about a transaction that it has. */
-export type TxFacts = Pick<Found, 'block' | 'isFinal' | 'succeeded' | 'moves' | 'fulfilled' | 'isPartial'>;
+export type TxFacts = Pick<
+  Found,
+  'block' | 'isFinal' | 'succeeded' | 'moves' | 'fulfilled' | 'burns' | 'isPartial'
+>;
 
 /** Reader of one kind of chain at one endpoint. All methods throw EndpointErrors. */
 export interface ChainSource {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { readBurn } from '../chains/burn-reader.ts';
 import type { ChainReader } from '../chains/chain-readers.ts';
 import { daemonAddress } from '../client/address.ts';
 import { ApiClient, ProblemReply } from '../client/api-client.ts';
@@ -14,7 +15,7 @@ import {
   type Verdict,
   WAITING_REASONS,
 } from '../domain/proof/verdict.ts';
-import { promisedBy } from '../domain/quotes/promised.ts';
+import { localHashesOf, promisedBy } from '../domain/quotes/promised.ts';
 import { asSubjectId, parseSubjectId, type SubjectId, subjectOfRecord } from '../domain/subjects/subject.ts';
 import { BadInputError, BadSettingError, TryAgainError } from '../exit.ts';
 import { printableLine } from '../notifiers/printable.ts';
@@ -36,8 +37,8 @@ export type FoundTransfer = {
   reportedBy: 'daemon' | 'upstream';
   /** Recipients by the imported quote and by its subscriptions; empty where neither names any. */
   recipients: string[];
-  /** Recipient of a refund by the imported quote; null where it names none. */
-  refundRecipient: string | null;
+  /** Facts of the imported quote beside the recipient. */
+  promised: { refundRecipient?: string; local?: true };
   /** Time of the upstream's statement; null where it gives none. */
   statedAtMs: number | null;
 };
@@ -74,7 +75,7 @@ async function storedTransfer(
           subscriptions.includes(name) ? recipients : [],
         ),
       ],
-      refundRecipient: transfer?.refundRecipient ?? null,
+      promised: transfer?.refundRecipient === undefined ? {} : { refundRecipient: transfer.refundRecipient },
       statedAtMs: updatedAtMs(record),
     };
   } catch (error) {
@@ -122,7 +123,7 @@ async function requestTransfer(id: string, config: Config): Promise<FoundTransfe
 function namedRecipients(
   subject: SubjectId,
   { importedQuotes, subscriptions }: Config,
-): Pick<FoundTransfer, 'recipients' | 'refundRecipient'> {
+): Pick<FoundTransfer, 'recipients' | 'promised'> {
   const hash = subject.slice('intent:'.length);
   const quotes = importedQuotes.filter(({ raw }) => JSON.stringify(raw).toLowerCase().includes(hash));
   const promises = quotes.map(promisedBy);
@@ -130,10 +131,13 @@ function namedRecipients(
     ...promises.flatMap(({ destination }) => destination?.recipient ?? []),
     ...subscriptions.flatMap(({ intents, recipients }) => (intents.includes(hash) ? recipients : [])),
   ];
-  const refundRecipient = promises.find(
-    (promised) => promised.refundRecipient !== undefined,
-  )?.refundRecipient;
-  return { recipients, refundRecipient: refundRecipient ?? null };
+  const { refundRecipient } = promises.find((promised) => promised.refundRecipient !== undefined) ?? {};
+  const isLocal = quotes.some(({ raw }) => localHashesOf(raw).includes(hash));
+  const promised = {
+    ...(refundRecipient === undefined ? {} : { refundRecipient }),
+    ...(isLocal ? { local: true as const } : {}),
+  };
+  return { recipients, promised };
 }
 
 function updatedAtMs({ updatedAt }: JsonObject): number | null {
@@ -183,9 +187,19 @@ export const VERIFIED_PAYMENTS = z.object({
 });
 
 /** The daemon's knowledge beside a statement: logs that proved other transfers, and the funding of its own. */
-type OwnerContext = { ownerOf(index: number): LogOwner | null; funding: Funding; rememberedMs: number };
+type OwnerContext = {
+  ownerOf(index: number): LogOwner | null;
+  funding: Funding;
+  rememberedMs: number;
+  isLocal: boolean;
+};
 
-const NOTHING_BESIDE: OwnerContext = { ownerOf: () => null, funding: null, rememberedMs: 0 };
+const NOTHING_BESIDE: OwnerContext = {
+  ownerOf: () => null,
+  funding: null,
+  rememberedMs: 0,
+  isLocal: false,
+};
 
 /** Reads the use of the statements' logs from the config's Redis, in order. Without an answer, nothing is known. */
 export async function readBeside(
@@ -209,7 +223,12 @@ async function ownerContext(statement: Statement, { stores }: OperationContext):
     stores.checks.ownersOfLogs(statement),
     fundingOf(statement, known, stores.checks),
   ]);
-  return { ownerOf: (index) => owners.get(index) ?? null, funding, rememberedMs: stores.checks.retentionMs };
+  return {
+    ownerOf: (index) => owners.get(index) ?? null,
+    funding,
+    rememberedMs: stores.checks.retentionMs,
+    isLocal: known.promised?.local === true,
+  };
 }
 
 /** A payment and its verdict; `readings` is null where the config has no endpoints of its chain. */
@@ -221,12 +240,12 @@ export async function checkPayment(
   {
     readers,
     config,
-    statedAtMs,
-    beside,
+    found: { record, promised, statedAtMs },
+    beside: { isLocal, ...beside },
   }: {
     readers: ReadonlyMap<string, ChainReader>;
     config: Config;
-    statedAtMs: number | null;
+    found: FoundTransfer;
     beside: OwnerContext;
   },
 ): Promise<CheckedPayment> {
@@ -235,6 +254,7 @@ export async function checkPayment(
   const rules = {
     ...tokenRules(config)(chainId),
     ...beside,
+    burn: null,
     statedAtMs: statedAtMs ?? nowMs,
     nowMs,
   };
@@ -250,5 +270,7 @@ export async function checkPayment(
   }
   if (before.outcome === 'unchecked') return { statement, readings: [], verdict: before };
   const readings = await reader.read(txHash, { token });
-  return { statement, readings, verdict: judge(statement, readings, rules) };
+  const known = { promised: isLocal ? { local: true as const } : promised, record };
+  const burn = await readBurn(statement, known, { readers, ageMs: nowMs - rules.statedAtMs });
+  return { statement, readings, verdict: judge(statement, readings, { ...rules, burn }) };
 }

@@ -5,7 +5,7 @@ import { createChainReaders, type EndpointCall } from '../chains/chain-readers.t
 import type { Config } from '../config/config.ts';
 import { walletField } from '../config/fields/addresses.ts';
 import { CONFIG_DEFAULT, loadConfig } from '../config/file/load.ts';
-import type { DisputeReason, Move, TxState } from '../domain/proof/proof.ts';
+import { type Move, NOT_TIED, type ProofReason, type TxState } from '../domain/proof/proof.ts';
 import { type Statement, statementsOf } from '../domain/proof/statement.ts';
 import type { UncheckedReason, Verdict, WaitingReason } from '../domain/proof/verdict.ts';
 import { chainName, type Directory, extendDirectory } from '../domain/transfers/chains.ts';
@@ -23,12 +23,13 @@ import {
   VERIFIED_PAYMENTS,
 } from './verified-payment.ts';
 
-const DISPUTED: Readonly<Record<DisputeReason, string>> = {
+const REASONS: Readonly<Record<ProofReason, string>> = {
   reverted: 'the transaction failed',
   'no-transfer': 'the token did not move in it',
   short: 'less moved than stated',
   'other-recipient': 'somebody else received it',
   'other-intent': 'it is the payment of another transfer',
+  'not-tied': 'nothing on the chain ties it to the intent, which was fulfilled on its source chain',
 };
 
 const WAITING: Readonly<Record<WaitingReason, string>> = {
@@ -39,6 +40,7 @@ const WAITING: Readonly<Record<WaitingReason, string>> = {
   'one-endpoint': 'only one host has reported it as final, and one is not enough',
   claimed: 'its log proved another transfer, which is being checked anew',
   funding: 'what funded it is not checked yet',
+  burn: 'the burn of its intent on the source chain is not known yet',
 };
 
 const UNCHECKED: Readonly<Record<UncheckedReason, string>> = {
@@ -108,9 +110,10 @@ function verdictText(verdict: Verdict): string {
       return verdict.proof.singleSource === true ? 'VERIFIED, by one host alone' : 'VERIFIED';
     case 'disputed': {
       const { reason } = verdict.proof;
-      return reason === undefined ? 'DISPUTED' : `DISPUTED, ${reason}: ${DISPUTED[reason]}`;
+      return reason === undefined ? 'DISPUTED' : `DISPUTED, ${reason}: ${REASONS[reason]}`;
     }
     case 'unproven':
+      if (verdict.proof.reason === NOT_TIED) return `UNPROVEN, ${NOT_TIED}: ${REASONS[NOT_TIED]}`;
       return 'UNPROVEN: an hour after finality two endpoints do not have the transaction';
     case 'waiting':
       return `not reported (${verdict.because}): ${WAITING[verdict.because]}`;
@@ -206,7 +209,7 @@ type AllChecked = Pick<z.infer<typeof VERIFIED_PAYMENTS>, 'otherTransfers' | 'ca
 };
 
 async function checkAll(
-  { subject, record, recipients: quoted, refundRecipient, statedAtMs }: FoundTransfer,
+  found: FoundTransfer,
   { config, recipients }: { config: Config; recipients: readonly string[] },
 ): Promise<AllChecked> {
   const calls: Record<string, number> = {};
@@ -216,15 +219,12 @@ async function checkAll(
   };
   const readers = createChainReaders(config.checkedChains, { onCall });
   try {
-    const known = {
-      recipients: recipients.length > 0 ? recipients : quoted,
-      promised: refundRecipient === null ? null : { refundRecipient },
-    };
-    const statements = statementsOf({ subject, record }, known);
+    const named = recipients.length > 0 ? recipients : found.recipients;
+    const statements = statementsOf(found, { recipients: named, promised: found.promised });
     const { otherTransfers, beside } = await readBeside(statements, config.file);
     const payments = await Promise.all(
       statements.map((statement, index) =>
-        checkPayment(statement, { readers, config, statedAtMs, beside: beside(index) }),
+        checkPayment(statement, { readers, config, found, beside: beside(index) }),
       ),
     );
     return { otherTransfers, payments, calls };

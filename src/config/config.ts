@@ -246,6 +246,8 @@ export type CheckedChain = {
   endpoints: ChainEndpoint[];
   /** `null`: not pinned. */
   fulfilments: Fulfilments | null;
+  /** The contract of the token issuer's burn messages, in lower case; `null`: not pinned. */
+  transmitter: string | null;
 };
 
 /** Storage and closing of the books. */

@@ -5,6 +5,7 @@ import {
   fingerprintOf,
   type ImportedQuote,
   type ImportedState,
+  localHashesOf,
   promisedBy,
 } from '../domain/quotes/promised.ts';
 import { INTERFACE_DOMAIN, type QuoteDomain } from '../domain/quotes/quote-signature.ts';
@@ -138,7 +139,8 @@ export class ImportedQuotes {
   /** Stores the promises of a valid quote under its intent. Returns the intent; null where it names none. */
   async promise(quote: ImportedQuote): Promise<SubjectId | null> {
     const intent = intentOf(quote);
-    if (intent !== null) await this.#redis.hset(this.#keys.promised, promisesOf([quote]));
+    const promises = promisesOf([quote]);
+    if (Object.keys(promises).length > 0) await this.#redis.hset(this.#keys.promised, promises);
     return intent;
   }
 
@@ -163,7 +165,10 @@ function promisesOf(quotes: readonly ImportedQuote[]): Record<string, string> {
   return Object.fromEntries(
     quotes.flatMap((quote) => {
       const intent = intentOf(quote);
-      return intent === null ? [] : [[intent, canonicalJson(promisedBy(quote))] as const];
+      // Of its other intents the quote promises nothing but where they are fulfilled.
+      const local = canonicalJson({ quote: quote.subject, local: true });
+      const locals = localHashesOf(quote.raw).map((hash) => [intentId(hash), local] as const);
+      return intent === null ? locals : [...locals, [intent, canonicalJson(promisedBy(quote))] as const];
     }),
   );
 }

@@ -167,6 +167,7 @@ describe.skipIf(OPTIONAL.skip)(`against a real EVM node with a real token${OPTIO
       finality: { confirmations: 5 },
       endpoints: [endpoint],
       fulfilments: null,
+      transmitter: null,
     };
     const reader = createChainReaders([checked], { onCall: () => undefined }).get(checked.chainId);
     if (reader === undefined) throw new Error('expected a reader');

@@ -70,6 +70,7 @@ export function rules(fields: Partial<JudgeRules> = {}): JudgeRules {
   return {
     ownerOf: () => null,
     funding: null,
+    burn: null,
     rememberedMs: 30 * 86_400_000,
     isListed: (token) => token === TOKEN,
     isCheckable: () => true,

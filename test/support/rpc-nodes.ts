@@ -11,6 +11,13 @@ const hex = (value: number): string => `0x${value.toString(16)}`;
 const word = (text: string): string => `0x${text.padStart(64, '0')}`;
 export const hashOfBlock = (number: number): string => `0x${number.toString(16).padStart(64, 'b')}`;
 
+/** The log of a move of a token. */
+export function transferLog(moved: { token?: string; from: string; to: string; amount: string }) {
+  const { token = TOKEN, from, to, amount } = moved;
+  const topics = [TRANSFER, word(from.slice(2)), word(to.slice(2))];
+  return { address: token, topics, data: word(BigInt(amount).toString(16)) };
+}
+
 /** A chain that two nodes serve, each over HTTP on a host of its own. All requested transactions are in block 100. */
 export class RpcNodes {
   isDown = false;
@@ -18,10 +25,22 @@ export class RpcNodes {
   /** The block of a transaction that is not in block 100; null: in none. */
   readonly places = new Map<string, number | null>();
   readonly unreadable = new Set<string>();
+  /** The logs of transactions; without an entry a transaction paid the payee 1,000. */
+  readonly logs = new Map<string, readonly { address: string; topics: readonly string[]; data: string }[]>();
   readonly calls: EndpointCall[] = [];
   readonly #servers: RpcServer[] = [];
   readonly #endpoints: ChainEndpoint[] = [];
   readonly #readers: ChainReader[] = [];
+  readonly #chainId: string;
+
+  constructor(chainId = CHAIN) {
+    this.#chainId = chainId;
+  }
+
+  /** The nodes as a config names them. */
+  get rpc(): object[] {
+    return this.#endpoints.map(({ name, url }) => ({ name, url: url.reveal(), requestsPerSecond: 1_000 }));
+  }
 
   async start({ requestsPerSecond = 1_000 } = {}): Promise<void> {
     for (const [name, host] of [
@@ -43,12 +62,15 @@ export class RpcNodes {
 
   reader(): ChainReader {
     const chain = {
-      chainId: CHAIN,
+      chainId: this.#chainId,
       finality: 'finalized',
       fulfilments: null,
+      transmitter: null,
       endpoints: this.#endpoints,
     } as const;
-    const reader = createChainReaders([chain], { onCall: (call) => this.calls.push(call) }).get(CHAIN);
+    const reader = createChainReaders([chain], { onCall: (call) => this.calls.push(call) }).get(
+      this.#chainId,
+    );
     if (reader === undefined) throw new Error('expected a reader');
     this.#readers.push(reader);
     return reader;
@@ -75,7 +97,7 @@ export class RpcNodes {
     if (this.isDown) return { status: 503, body: 'down' };
     switch (method) {
       case 'eth_chainId':
-        return { result: hex(Number(CHAIN)) };
+        return { result: hex(Number(this.#chainId)) };
       case 'eth_syncing':
         return { result: false };
       case 'eth_getBlockByNumber':
@@ -94,15 +116,9 @@ export class RpcNodes {
     const number = this.places.get(txHash) === undefined ? 100 : (this.places.get(txHash) ?? null);
     if (number === null) return null;
     const at = { transactionHash: txHash, blockHash: hashOfBlock(number) };
-    const log = {
-      ...at,
-      address: TOKEN,
-      topics: [TRANSFER, word(SOLVER.slice(2)), word(PAYEE.slice(2))],
-      data: word((1_000).toString(16)),
-      logIndex: '0x0',
-      removed: false,
-    };
-    return { ...at, blockNumber: hex(number), status: '0x1', logs: [log] };
+    const logged = this.logs.get(txHash) ?? [transferLog({ from: SOLVER, to: PAYEE, amount: '1000' })];
+    const logs = logged.map((log, index) => ({ ...at, ...log, logIndex: hex(index), removed: false }));
+    return { ...at, blockNumber: hex(number), status: '0x1', logs };
   }
 }
 

@@ -42,6 +42,7 @@ export async function rpcReader(
     chainId: '8453',
     finality: 'finalized',
     fulfilments: null,
+    transmitter: null,
     ...chain,
     endpoints: [own],
   };

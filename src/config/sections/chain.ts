@@ -58,22 +58,37 @@ const finalitySchema = z.union(
   { error: FINALITY },
 );
 
+const contractField = textField({
+  pattern: /^0x[0-9a-fA-F]{40}$/,
+  expected: 'the address of a contract in quotes, 0x and 40 hex digits',
+}).transform(foldHex);
+
+/** The event of a deployment's contract, and its parameter with the intent's hash. */
+const FULFILMENT = {
+  event: 'event IntentFulfilled(bytes32 indexed intentHash, bytes32 indexed claimant)',
+  hash: 'intentHash',
+};
+
 const fulfilmentsSchema = mapping({
-  address: textField({
-    pattern: /^0x[0-9a-fA-F]{40}$/,
-    expected: 'the address of a contract in quotes, 0x and 40 hex digits',
-  }).meta({ description: 'The contract that reports which intent a transaction fulfils.', label: 'address' }),
+  address: contractField.meta({
+    description: 'The contract that reports which intent a transaction fulfils.',
+    label: 'address',
+  }),
   event: textField({
     pattern: /^.{1,1000}$/,
     expected: 'an event as Solidity declares it, like event Filled(bytes32 indexed intent)',
-  }).meta({
-    description: 'The event that reports it, as Solidity declares it.',
-    label: 'text',
-  }),
+  })
+    .prefault(FULFILMENT.event)
+    .meta({
+      description: 'The event that reports it, as Solidity declares it.',
+      label: 'text',
+    }),
   hash: textField({
     pattern: /^[A-Za-z_$][\w$]{0,99}$/,
     expected: 'the name of a bytes32 parameter of the event',
-  }).meta({ description: "The event's parameter that is the intent's hash.", label: 'text' }),
+  })
+    .prefault(FULFILMENT.hash)
+    .meta({ description: "The event's parameter that is the intent's hash.", label: 'text' }),
 });
 
 /** Members of a chain that turn on the checks of its payments. */
@@ -96,12 +111,20 @@ export const CHAIN_CHECKS = {
     description:
       'Pins the contract by whose event a delivery is recognised: one whose transaction fulfils another intent is disputed. Left out: not checked.',
   }),
+  transmitter: contractField.optional().meta({
+    description:
+      'Pins the contract of the token issuer that logs `MessageSent` where it burns, and `MessageReceived` where it mints. With it on both chains, and `fulfilments` on the source chain, the delivery of a local intent can be verified: [local intents](proof.md#local-intents). Left out: it stays unproven.',
+    label: 'address',
+  }),
 };
 
 type ParsedChecks = z.output<z.ZodObject<typeof CHAIN_CHECKS>>;
 
 /** Builds a chain whose payments are checked; empty where it has no endpoints. */
-export function buildChecks(chainId: string, { rpc, finality, fulfilments }: ParsedChecks): CheckedChain[] {
+export function buildChecks(
+  chainId: string,
+  { rpc, finality = 'finalized', fulfilments, transmitter }: ParsedChecks,
+): CheckedChain[] {
   if (rpc === undefined) return [];
   const endpoints = rpc.map(
     ({ name, url, headers, requestsPerSecond, timeout, proxy }): ChainEndpoint => ({
@@ -113,15 +136,16 @@ export function buildChecks(chainId: string, { rpc, finality, fulfilments }: Par
       proxy: proxy ?? null,
     }),
   );
-  const pinned = fulfilments === undefined ? null : { ...fulfilments, address: foldHex(fulfilments.address) };
-  return [{ chainId, finality: finality ?? 'finalized', endpoints, fulfilments: pinned }];
+  return [
+    { chainId, finality, endpoints, fulfilments: fulfilments ?? null, transmitter: transmitter ?? null },
+  ];
 }
 
 /** Checks the members of a chain against each other. */
 export function checkChecks(chainId: string, chain: JsonValue): Fault[] {
   const rpc = member(chain, 'rpc');
   if (rpc === undefined) {
-    return ['finality', 'fulfilments'].flatMap((key) =>
+    return ['finality', 'fulfilments', 'transmitter'].flatMap((key) =>
       member(chain, key) === undefined
         ? []
         : [{ path: [key], found: 'it without rpc', expected: 'endpoints (rpc) beside it', atKey: true }],
@@ -170,14 +194,20 @@ function checkSolana(chain: JsonValue): Fault[] {
     ...(finality === undefined || finality === 'finalized'
       ? []
       : [{ path: ['finality'], expected: 'finalized: Solana is read at no other' }]),
-    ...(member(chain, 'fulfilments') === undefined
-      ? []
-      : [{ path: ['fulfilments'], expected: 'none: Solana has no such events', atKey: true }]),
+    ...['fulfilments', 'transmitter'].flatMap((key) =>
+      member(chain, key) === undefined
+        ? []
+        : [{ path: [key], expected: 'none: Solana has no such events', atKey: true }],
+    ),
   ];
 }
 
 function checkFulfilments(fulfilments: JsonValue | undefined): Fault[] {
-  const [event, hash] = [member(fulfilments, 'event'), member(fulfilments, 'hash')];
+  if (fulfilments === undefined) return [];
+  const [event = FULFILMENT.event, hash = FULFILMENT.hash] = [
+    member(fulfilments, 'event'),
+    member(fulfilments, 'hash'),
+  ];
   if (typeof event !== 'string' || typeof hash !== 'string') return [];
   const read = readFulfilmentEvent({ event, hash });
   if (!('fault' in read)) return [];

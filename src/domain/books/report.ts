@@ -1,3 +1,4 @@
+import { NOT_TIED } from '../proof/proof.ts';
 import { addToBalances, type BalanceSums, balancesOf, type Closing, noBalances } from './balances.ts';
 import type { BookState } from './book-state.ts';
 import { type Day, type DayTransfer, deliveriesBy, type ReportEvent, type ReportTransfer } from './day.ts';
@@ -223,12 +224,9 @@ function exceptionsOf(transfer: DayTransfer, context: ExceptionContext): BookExc
   const isUnproven =
     proof === 'unproven' || (proof === 'not checked' && isDeliveredNow && context.checked.has(chainId));
   if (isUnproven) {
-    add(
-      'unproven',
-      proof === 'unproven'
-        ? 'delivered, and the chain does not have it'
-        : 'delivered, and not proved by then',
-    );
+    const onChain =
+      proofReason === NOT_TIED ? 'nothing on the chain ties a payment to it' : 'the chain does not have it';
+    add('unproven', `delivered, and ${proof === 'unproven' ? onChain : 'not proved by then'}`);
   }
   for (const event of eventsInDay) {
     for (const text of undelivered(event, context)) add('undelivered', text);

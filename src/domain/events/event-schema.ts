@@ -158,6 +158,8 @@ export const PROMISED = z.object({
     .exactOptional(),
   estimateSeconds: z.int().min(0).exactOptional(),
   refundRecipient: z.string().exactOptional(),
+  /** The intent is fulfilled on its source chain, and the token's issuer carries the money to the target. */
+  local: z.literal(true).exactOptional(),
 });
 
 /**

@@ -48,6 +48,7 @@ type RecheckPlan = { inMs: number; endpoints: EndpointState[] };
  *   it was in a block within the last hour | within 15 s: a reorganisation puts it into another one
  *   no endpoint has it; they contradict    | after its age, at most 15 s; past 15 min at eighths of its age
  *   other checks (claimed, funding)        | when they end (the store makes it due)
+ *   the burn of a local intent             | after its age, at most 15 s; past 15 min at eighths of its age
  *   a statement                            | with the event that states it; else after its age
  *
  * No wait is longer than 15 min, nor goes past the hour after which one host, or a chain without it, is enough.
@@ -78,6 +79,8 @@ export function planRecheck({
       case 'one-endpoint':
       case 'disagreement':
         return untilFinalMs(txStates, ageMs) ?? (isAwaited() ? LONGEST_MS : growingMs(ageMs));
+      case 'burn':
+        return growingMs(ageMs);
       case 'claimed':
       case 'funding':
       case 'not-stated':

@@ -1,3 +1,4 @@
+import { type Burn, mintsOf } from './burn.ts';
 import { ageOf, decideOwner, evidenceWeight, type Funding, type LogOwner } from './log-owner.ts';
 import type { DisputeReason, Found, Move, Proof } from './proof.ts';
 import type { Statement } from './statement.ts';
@@ -15,8 +16,9 @@ export type Finding =
       moves: Move[];
       isHeld: boolean;
     }
+  | { outcome: 'unproven'; checked: Proof['checked']; moves: Move[] }
   | { outcome: 'unchecked'; because: UncheckedFinding; isHeld: boolean }
-  | { outcome: 'waiting'; because: 'funding' | 'claimed' };
+  | { outcome: 'waiting'; because: 'funding' | 'claimed' | 'burn' };
 
 type UncheckedFinding = 'ambiguous' | 'not-stated' | 'token-not-checkable' | 'no-fulfilment' | 'too-old';
 
@@ -25,6 +27,8 @@ export type FindRules = {
   /** Returns the other payment that a move has proved, by `Move.index`; null for none. */
   ownerOf(index: number): LogOwner | null;
   funding: Funding;
+  /** Of the delivery of a local intent: its burn. Null for any other payment. */
+  burn: Burn | null;
   statedAtMs: number;
   nowMs: number;
   /** Time for which the owner of a log is stored, ms; 0 when unknown. */
@@ -37,6 +41,7 @@ type Candidate = { move: Move; isToKnown: boolean };
 /** Compares a statement of a listed token with the moves. An ambiguous case is never a dispute. */
 export function findIn(statement: Statement, txState: Found, rules: FindRules): Finding {
   const { payment, token, amount, recipients, intentHash } = statement;
+  const { burn } = rules;
   const disputed = (reason: DisputeReason, checked: Proof['checked'] = [], isHeld = false): Finding => ({
     outcome: 'disputed',
     reason,
@@ -46,12 +51,16 @@ export function findIn(statement: Statement, txState: Found, rules: FindRules): 
   });
   // A transfer to oneself reaches nobody.
   const own = txState.moves.filter((move) => move.token === token && move.from !== move.to);
+  const mints =
+    burn?.known === 'sent' ? mintsOf(txState, burn.message).filter((move) => move.token === token) : [];
+  const fulfilled =
+    payment === 'destination' && burn === null && intentHash !== null ? txState.fulfilled : null;
+  const isNamed = mints.length > 0 || (intentHash !== null && fulfilled?.includes(intentHash) === true);
+  if (burn !== null) return minted(burn);
   if (!txState.succeeded) return disputed('reverted');
   // With a partial list, this move may not be the only match.
   if (txState.isPartial === true) return unchecked('ambiguous');
 
-  const fulfilled = payment === 'destination' && intentHash !== null ? txState.fulfilled : null;
-  const isNamed = intentHash !== null && fulfilled?.includes(intentHash) === true;
   if (fulfilled !== null && fulfilled.length > 0 && !isNamed) return disputed('other-intent', ['success']);
 
   if (payment === 'refund') return refunded();
@@ -71,6 +80,28 @@ export function findIn(statement: Statement, txState: Found, rules: FindRules): 
   if (gained(toKnown, recipients) >= least) return unchecked('ambiguous');
   if (toKnown.some((move) => move.mayHaveFee === true)) return unchecked('token-not-checkable');
   return disputed('short', ['success', 'token', ...(recipients.length === 0 ? [] : ['recipient' as const])]);
+
+  /** The delivery of a local intent is what its burn minted. Without that tie, and against it by one host, it is unproven. */
+  function minted(burn: Burn): Finding {
+    if (burn.known === 'open') return { outcome: 'waiting', because: 'burn' };
+    const [mint] = mints;
+    const finding = mint === undefined || txState.isPartial === true ? null : judgedMint(mint);
+    const isAgainst =
+      finding?.outcome === 'disputed' || (finding?.outcome === 'verified' && finding.from.length > 0);
+    if (finding !== null && !(isAgainst && burn.known === 'sent' && burn.isSingle)) return finding;
+    const checked: Proof['checked'] = ['chain', ...(txState.succeeded ? ['success' as const] : []), 'final'];
+    return { outcome: 'unproven', checked, moves: own };
+  }
+
+  function judgedMint(mint: Move): Finding {
+    const isToKnown = recipients.length > 0 && isTo(mint, recipients);
+    if (recipients.length > 0 && !isToKnown)
+      return disputed('other-recipient', ['success', 'token', 'intent']);
+    if (amount !== null && BigInt(mint.amount) < BigInt(amount)) {
+      return disputed('short', ['success', 'token', ...(isToKnown ? ['recipient' as const] : []), 'intent']);
+    }
+    return chosen(mints.map((move) => ({ move, isToKnown })));
+  }
 
   /** Losses of an owner's other account may hide a receipt. */
   function mayHide(move: Move): boolean {

@@ -1,7 +1,8 @@
 import type { AbiEvent } from 'viem';
-import { decodeEventLog, parseAbi, toEventSelector } from 'viem/utils';
+import { decodeEventLog, parseAbi, parseAbiItem, toEventSelector } from 'viem/utils';
 import { z } from 'zod';
-import type { Move } from './proof.ts';
+import type { BurnMessage } from './burn.ts';
+import type { Found, Move } from './proof.ts';
 
 /** Both parties are topics and the amount is the data. */
 const TRANSFER_TOPIC = toEventSelector('Transfer(address,address,uint256)');
@@ -135,18 +136,68 @@ export function fulfilledBy(
 ): string[] {
   return logs.flatMap((log) => {
     if (log.address !== address) return [];
-    const value = new Map(Object.entries(argumentsOf(log, abi))).get(hash);
+    const value = argumentsOf(log, abi)[hash];
     return typeof value === 'string' ? [value.toLowerCase()] : [];
   });
 }
 
+const MESSAGE_SENT = parseAbiItem('event MessageSent(bytes message)');
+const MESSAGE_RECEIVED = parseAbiItem(
+  'event MessageReceived(address indexed caller, uint32 sourceDomain, uint64 indexed nonce, bytes32 sender, bytes messageBody)',
+);
+
+/** A message of version 0: its source domain, its nonce and its body. Between them are target, sender, recipient and caller. */
+const SENT_MESSAGE = /^0x0{8}([0-9a-f]{8})[0-9a-f]{8}([0-9a-f]{16})[0-9a-f]{192}([0-9a-f]+)$/;
+
+/** The body of a burn message of version 0: the recipient, an EVM address, and the amount, between token and sender. */
+const BURN_BODY = /^0{8}[0-9a-f]{64}0{24}([0-9a-f]{40})([0-9a-f]{64})[0-9a-f]{64}$/;
+
+const MOST_MESSAGES = 100;
+
+/** Burn messages that a transmitter, by its address in lower case, sent and received; null without any. */
+export function burnMessagesOf(logs: readonly EvmLog[], transmitter: string): Found['burns'] | null {
+  const own = logs.filter(({ address }) => address === transmitter);
+  const sent = own.flatMap((log) => {
+    const { message } = argumentsOf(log, MESSAGE_SENT);
+    const [, domain = '', nonce = '', body = ''] = SENT_MESSAGE.exec(hexOf(message)) ?? [];
+    return burnMessage({ domain: BigInt(`0x0${domain}`), nonce: BigInt(`0x0${nonce}`), body });
+  });
+  const received = own.flatMap((log) => {
+    const { sourceDomain, nonce, messageBody } = argumentsOf(log, MESSAGE_RECEIVED);
+    if (typeof sourceDomain !== 'number' || typeof nonce !== 'bigint') return [];
+    return burnMessage({ domain: BigInt(sourceDomain), nonce, body: hexOf(messageBody).slice(2) });
+  });
+  if (sent.length === 0 && received.length === 0) return null;
+  return { sent: sent.slice(0, MOST_MESSAGES), received: received.slice(0, MOST_MESSAGES) };
+}
+
+function burnMessage({
+  domain,
+  nonce,
+  body,
+}: {
+  domain: bigint;
+  nonce: bigint;
+  body: string;
+}): BurnMessage[] {
+  const [, recipient, amount] = BURN_BODY.exec(body) ?? [];
+  if (recipient === undefined || amount === undefined) return [];
+  return [
+    { key: `${domain}:${nonce}`, recipient: `0x${recipient}`, amount: BigInt(`0x${amount}`).toString() },
+  ];
+}
+
+function hexOf(value: unknown): string {
+  return typeof value === 'string' ? value.toLowerCase() : '';
+}
+
 /** Arguments of a log, by name; none for a log of another event. */
-function argumentsOf({ topics, data }: EvmLog, abi: AbiEvent): object {
+function argumentsOf({ topics, data }: EvmLog, abi: AbiEvent): { [name: string]: unknown } {
   try {
     const [signature, ...rest] = topics.map(asHex);
     if (signature === undefined) return {};
     const { args } = decodeEventLog({ abi: [abi], topics: [signature, ...rest], data: asHex(data) });
-    return args ?? {};
+    return Object.fromEntries(Object.entries(args ?? {}));
   } catch {
     return {};
   }

@@ -34,6 +34,8 @@ export type Block = z.infer<typeof BLOCK>;
 /** `host` is the same for two endpoints whose URLs have one host; it does not name that host, which may be secret. */
 const WHO = { endpoint: z.string(), host: z.string() };
 
+const BURN_MESSAGES = z.array(z.object({ key: z.string(), recipient: z.string(), amount: DIGITS }));
+
 /** Answer of one endpoint on one transaction. `head`: its newest final block before the transaction was requested. */
 export const TX_STATE = z.discriminatedUnion('outcome', [
   z.object({
@@ -48,6 +50,8 @@ export const TX_STATE = z.discriminatedUnion('outcome', [
     moves: z.array(MOVE),
     /** Intent hashes of the pinned fulfilment event; null when none is pinned. */
     fulfilled: z.array(z.string()).nullable(),
+    /** Burn messages that the pinned transmitter sent and received; absent without one. */
+    burns: z.object({ sent: BURN_MESSAGES, received: BURN_MESSAGES }).exactOptional(),
     /** The transaction has more moves than are stored. */
     isPartial: z.literal(true).exactOptional(),
   }),
@@ -69,6 +73,12 @@ const DISPUTE_REASONS = ['reverted', 'no-transfer', 'short', 'other-recipient', 
 
 export type DisputeReason = (typeof DISPUTE_REASONS)[number];
 
+/** Reason of an unproven payment that is on the chain: nothing there ties it to the intent. */
+export const NOT_TIED = 'not-tied';
+
+/** Reasons that a proof can have. */
+export type ProofReason = DisputeReason | typeof NOT_TIED;
+
 const CHECKED = ['chain', 'success', 'token', 'amount', 'recipient', 'intent', 'exclusive', 'final'] as const;
 
 /** Result of a check of the chain: `data.proof` of an event. */
@@ -86,9 +96,20 @@ export const PROOF = z.object({
   checked: z
     .array(z.enum(CHECKED))
     .describe(
-      'What was checked and is so. `chain`: the endpoints are of this chain; `success`: the transaction succeeded; `token`: the token is yours or of the packaged list, and moved; `amount`: at least as much as stated; `recipient`: to the address that you or the quote named, or of a refund without one to whoever paid; `intent`: the pinned contract reports that it fulfils this intent; `exclusive`: the log proves no other transfer and is not older than this one; `final`: the block is final.',
+      'What was checked and is so. `chain`: the endpoints are of this chain; `success`: the transaction succeeded; `token`: the token is yours or of the packaged list, and moved; `amount`: at least as much as stated; `recipient`: to the address that you or the quote named, or of a refund without one to whoever paid; `intent`: the pinned contract reports that it fulfils this intent, or that its burn does; `exclusive`: the log proves no other transfer and is not older than this one; `final`: the block is final.',
     ),
-  reason: z.enum(DISPUTE_REASONS).exactOptional().describe('Why it is disputed.'),
+  reason: z
+    .enum([...DISPUTE_REASONS, NOT_TIED])
+    .exactOptional()
+    .describe(
+      'Why it is disputed. `not-tied`: why it is unproven, the payment of a local intent that nothing on the chain ties to it.',
+    ),
+  burn: z
+    .object({ chainId: z.string(), txHash: z.string(), message: z.string() })
+    .exactOptional()
+    .describe(
+      'Of a local intent: the transaction that fulfilled it, and the burn message that it sent, by source domain and nonce (`6:4711`).',
+    ),
   singleSource: z
     .literal(true)
     .exactOptional()

@@ -1,6 +1,7 @@
 import { type AddedToken, COMMON_NAMES, extendDirectory, tokenKey } from '../transfers/chains.ts';
+import { type Burn, isPast } from './burn.ts';
 import { type Finding, type FindRules, findIn } from './finding.ts';
-import type { Found, Proof, TxState } from './proof.ts';
+import { type Found, NOT_TIED, type Proof, type TxState } from './proof.ts';
 import { chainFamily, isNativeToken, type Statement } from './statement.ts';
 
 // | what the endpoints report                                                    | verdict                     |
@@ -19,6 +20,8 @@ import { chainFamily, isNativeToken, type Statement } from './statement.ts';
 // | as for verified, but its log is another's that is checked again              | waiting: claimed            |
 // | as for verified, but it is old, or a refund, and its funding is not checked  | waiting: funding            |
 // | as for verified, but the matching log cannot be known                        | unchecked                   |
+// | it delivers a local intent, and its burn is not read as final                | waiting: burn               |
+// | it delivers a local intent, and no burn message ties it to that              | unproven: not-tied          |
 //
 // finding.ts decides whether a statement is true; log-owner.ts which payment owns a log, and how old a payment may be.
 
@@ -30,6 +33,7 @@ export const WAITING_REASONS = [
   'one-endpoint',
   'claimed',
   'funding',
+  'burn',
 ] as const;
 
 export type WaitingReason = (typeof WAITING_REASONS)[number];
@@ -88,12 +92,13 @@ export function judge(statement: Statement, txStates: readonly TxState[], rules:
   const hosts = hostsOf(final);
   const finding = findIn(statement, first, rules);
   if (finding.outcome === 'waiting') return finding;
-  if (hosts >= 2) return concluded(statement, { finding, final });
+  const { burn } = rules;
+  if (hosts >= 2) return concluded(statement, { finding, final, burn });
   const isAlone = hostsOf(txStates) === 1 || rules.nowMs - rules.statedAtMs >= PATIENCE_MS;
   const isAgainst =
     finding.outcome === 'disputed' || (finding.outcome === 'verified' && finding.from.length > 0);
   if (isAgainst || !isAlone) return { outcome: 'waiting', because: 'one-endpoint' };
-  return concluded(statement, { finding, final });
+  return concluded(statement, { finding, final, burn });
 }
 
 function neverChecked(
@@ -131,16 +136,12 @@ function contradicts(
 ): boolean {
   const evidence = evidenceOf(first, token);
   if (final.some((other) => evidenceOf(other, token) !== evidence)) return true;
-  return txStates.some(
-    (txState) =>
-      txState.outcome === 'absent' &&
-      txState.head !== null &&
-      BigInt(txState.head.number) >= BigInt(first.block.number),
-  );
+  return txStates.some((txState) => isPast(txState, first));
 }
 
 /** All evidence of a verdict as text: the block, the token's moves, and the signs of hidden ones. */
-function evidenceOf({ block, succeeded, moves, fulfilled, isPartial }: Found, token: string | null): string {
+function evidenceOf(found: Found, token: string | null): string {
+  const { block, succeeded, moves, fulfilled, burns, isPartial } = found;
   const own = moves.filter((move) => move.token === token).sort((a, b) => a.index - b.index);
   const values = own.map(({ from, to, amount, index, account, mayHaveFee, isNetted }) => [
     index,
@@ -153,26 +154,51 @@ function evidenceOf({ block, succeeded, moves, fulfilled, isPartial }: Found, to
   ]);
   const hashes = fulfilled === null ? null : [...new Set(fulfilled)].sort();
   const { number, hash, timestamp } = block;
-  return JSON.stringify([number, hash, timestamp, succeeded, values, hashes, isPartial ?? false]);
+  return JSON.stringify([
+    number,
+    hash,
+    timestamp,
+    succeeded,
+    values,
+    hashes,
+    burns?.received ?? [],
+    isPartial ?? false,
+  ]);
 }
 
 function concluded(
   statement: Statement,
-  { finding, final }: { finding: Exclude<Finding, { outcome: 'waiting' }>; final: readonly Found[] },
+  {
+    finding,
+    final,
+    burn,
+  }: { finding: Exclude<Finding, { outcome: 'waiting' }>; final: readonly Found[]; burn: Burn | null },
 ): Verdict {
   if (finding.outcome === 'unchecked') return finding;
-  const { moves } = finding;
-  const isSingle = hostsOf(final) < 2;
-  const proof = {
+  const { outcome, moves } = finding;
+  const sent = burn?.known === 'sent' && outcome !== 'unproven' ? burn : null;
+  const isSingle = hostsOf(final) < 2 || sent?.isSingle === true;
+  const proof: Proof = {
     ...proofOf(statement, { checked: finding.checked, endpoints: final }),
     ...(finding.outcome === 'disputed' ? { reason: finding.reason } : {}),
+    ...(outcome === 'unproven' ? { reason: NOT_TIED } : {}),
+    ...(sent === null
+      ? {}
+      : { burn: { chainId: sent.chainId, txHash: sent.txHash, message: sent.message.key } }),
     ...(isSingle ? { singleSource: true as const } : {}),
     ...(final[0] === undefined ? {} : { block: final[0].block }),
     moved: [...moves].sort((a, b) => a.index - b.index).slice(0, MOST_MOVES),
   };
-  return finding.outcome === 'verified'
-    ? { outcome: 'verified', proof, from: finding.from }
-    : { outcome: 'disputed', proof, isHeld: finding.isHeld };
+  switch (finding.outcome) {
+    case 'verified':
+      return { outcome: 'verified', proof, from: finding.from };
+    case 'disputed':
+      return { outcome: 'disputed', proof, isHeld: finding.isHeld };
+    case 'unproven':
+      return { outcome: 'unproven', proof };
+    default:
+      return finding satisfies never;
+  }
 }
 
 function proofOf(

@@ -91,8 +91,32 @@ export function promisedBy({ subject, raw }: ImportedQuote): Promised {
     fees: feesOf(raw.fees),
     estimateSeconds: estimatedSeconds(raw),
     refundRecipient: wordOf(raw.refundRecipient),
+    local: localHashesOf(raw).includes(foldHex(wordOf(raw.intentHash) ?? '')) ? true : null,
   };
   return PROMISED.parse(withoutNulls(members));
+}
+
+/** Most local intents of a quote that are stored. */
+const MOST_LOCAL = 16;
+
+/** Hashes, in lower case, of the local intents that an imported quote names. */
+export function localHashesOf({ steps }: JsonObject): string[] {
+  const hashes = (Array.isArray(steps) ? steps : []).filter(isJsonObject).flatMap(localHashes);
+  return [...new Set(hashes)].slice(0, MOST_LOCAL);
+}
+
+/** Hashes, in lower case, of the intents of a step whose role is `local`. */
+export function localHashes({ intents }: JsonObject): string[] {
+  const list = Array.isArray(intents) ? intents.filter(isJsonObject) : [];
+  return list.flatMap(({ role, intentHash }) => {
+    const hash = isLocalRole(role) ? wordOf(intentHash) : null;
+    return hash === null ? [] : [foldHex(hash)];
+  });
+}
+
+/** True for the role of an intent that is fulfilled on its source chain. */
+export function isLocalRole(role: JsonValue | undefined): boolean {
+  return typeof role === 'string' && role.toLowerCase() === 'local';
 }
 
 /**

@@ -234,7 +234,7 @@ const KINDS: { readonly [kind in SubjectKind | 'gateway-job' | 'partner-route']:
         isTrouble: true,
       }),
       unproven: description({
-        text: 'The chain does not have the transaction that the transfer service stated.',
+        text: 'The chain does not have the transaction that the transfer service stated, or nothing there ties it to the transfer.',
         title: 'not proven',
         isTrouble: true,
       }),

@@ -1,7 +1,7 @@
 import type { RenderedEvent } from '../../domain/events/event.ts';
 import type { TransferFacts } from '../../domain/events/event-schema.ts';
 import type { JsonValue } from '../../domain/json.ts';
-import type { DisputeReason, Proof } from '../../domain/proof/proof.ts';
+import type { Proof, ProofReason } from '../../domain/proof/proof.ts';
 import { chainName, type Directory } from '../../domain/transfers/chains.ts';
 import { describeAmount, groupUnits } from '../../domain/transfers/money.ts';
 import { type Leg, readTransfer, type Transfer } from '../../domain/transfers/transfer.ts';
@@ -68,12 +68,13 @@ const MOST_MOVES = 5;
 /** Readers' names for the transaction that a proof is about. */
 export const PAYMENT_NAMES = { destination: 'delivery', source: 'funding', refund: 'refund' } as const;
 
-const REASONS: { readonly [reason in DisputeReason]: string } = {
+const REASONS: { readonly [reason in ProofReason]: string } = {
   reverted: 'the transaction was reverted',
   'no-transfer': 'the transaction moved none of the token',
   short: 'less was moved than stated',
   'other-recipient': 'it was moved to somebody else',
   'other-intent': 'the payment is that of another transfer',
+  'not-tied': 'nothing on the chain ties the payment to this transfer',
 };
 
 /** Describes a proof's payment and result in a sentence. */

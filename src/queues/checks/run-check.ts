@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { readBurn } from '../../chains/burn-reader.ts';
 import type { ChainReader } from '../../chains/chain-readers.ts';
 import { fundedAt } from '../../domain/changes/next-snapshot.ts';
 import { endpointStates, type PostponeReason, planRecheck } from '../../domain/proof/ask-times.ts';
+import type { Burn } from '../../domain/proof/burn.ts';
 import type { Funding } from '../../domain/proof/log-owner.ts';
 import type { TxState } from '../../domain/proof/proof.ts';
 import { isProofReported, withProofFlag, withProofWithdrawn } from '../../domain/proof/proof-flags.ts';
@@ -28,37 +30,7 @@ import {
 } from '../../store/subjects.ts';
 import { commitFlags, commitUnasked } from '../polls/commit-flagged.ts';
 import type { Learning } from '../polls/learning.ts';
-
-/** Interval at which the same failure of one endpoint is logged. The metric counts each. */
-const EVERY_MS = 60_000;
-
-const MOST = 1_000;
-
-const LONGEST_LOGGED_REASON = 200;
-
-/** Logs the failures of RPC endpoints, each reason once a minute. */
-export class FailureLog {
-  readonly #log: Logger;
-  readonly #reportedMs = new Map<string, number>();
-
-  constructor(log: Logger) {
-    this.#log = log;
-  }
-
-  note(chainId: string, txStates: readonly TxState[]): void {
-    for (const txState of txStates) {
-      if (txState.outcome !== 'failed') continue;
-      const { endpoint } = txState;
-      const reason = txState.reason.slice(0, LONGEST_LOGGED_REASON);
-      const key = `${chainId} ${endpoint} ${reason}`;
-      const nowMs = performance.now();
-      if (nowMs - (this.#reportedMs.get(key) ?? Number.NEGATIVE_INFINITY) < EVERY_MS) continue;
-      if (this.#reportedMs.size >= MOST) this.#reportedMs.clear();
-      this.#reportedMs.set(key, nowMs);
-      this.#log.warn({ chainId, endpoint, reason }, 'rpc.failed');
-    }
-  }
-}
+import type { FailureLog } from './failure-log.ts';
 
 /** Longest life of a check, within the retention. After it the check ends as unchecked. */
 const LONGEST_LIFE_MS = 14 * 86_400_000;
@@ -99,22 +71,24 @@ export async function runCheck(check: ClaimedCheck, deps: CheckContext, signal: 
     return;
   }
   if (await endUseless(check, deps)) return;
-  const txStates = await reader
-    .read(statement.txHash, { token: statement.token, signal })
-    .catch((error: unknown) => {
-      if (signal.aborted) return null;
-      throw error;
-    });
-  if (txStates === null || signal.aborted) {
+  const read = await Promise.all([
+    reader.read(statement.txHash, { token: statement.token, signal }),
+    burnOf(check, deps, signal),
+  ]).catch((error: unknown) => {
+    if (signal.aborted) return null;
+    throw error;
+  });
+  if (read === null || signal.aborted) {
     await checks.postpone(check, { inMs: 0, because: check.because, readings: null });
     return;
   }
+  const [txStates, burn] = read;
   deps.failures.note(statement.chainId, txStates);
   for (let tries = 0; tries < MOST_COMMITS; tries += 1) {
     const [known] = await subjects.peek([statement.subject]);
     if (known === undefined) return;
     const nowMs = await redisTimeMs(deps.redis);
-    const verdict = await verdictOf(check, { known, txStates, nowMs }, deps);
+    const verdict = await verdictOf(check, { known, txStates, burn, nowMs }, deps);
     if (verdict.outcome === 'waiting') {
       await postpone(check, { because: verdict.because, txStates, nowMs }, deps);
       return;
@@ -154,9 +128,22 @@ async function withdrawWord({ id, statement }: ClaimedCheck, deps: CheckContext)
   throw new Error(`the word of ${id} could not be withdrawn: others were faster ${MOST_COMMITS} times`);
 }
 
+/** The burn of a local intent's delivery; null for any other payment. */
+async function burnOf(
+  { statement, statedAt }: ClaimedCheck,
+  { stores: { subjects }, readers, redis }: CheckContext,
+  signal: AbortSignal,
+): Promise<Burn | null> {
+  if (statement.payment !== 'destination') return null;
+  const [known = UNSEEN_SUBJECT] = await subjects.peek([statement.subject]);
+  const ageMs = (await redisTimeMs(redis)) - statedAt;
+  const record = known.snapshot?.record ?? null;
+  return readBurn(statement, { promised: known.promised, record }, { readers, ageMs, signal });
+}
+
 async function endUseless(check: ClaimedCheck, deps: CheckContext): Promise<boolean> {
   const nowMs = await redisTimeMs(deps.redis);
-  const verdict = await verdictOf(check, { known: UNSEEN_SUBJECT, txStates: [], nowMs }, deps);
+  const verdict = await verdictOf(check, { known: UNSEEN_SUBJECT, txStates: [], burn: null, nowMs }, deps);
   if (verdict.outcome !== 'unchecked') return false;
   await endUnasked(check, verdict.because, deps);
   return true;
@@ -172,7 +159,12 @@ async function endUnasked(check: ClaimedCheck, because: string, deps: CheckConte
 
 async function verdictOf(
   check: ClaimedCheck,
-  { known, txStates, nowMs }: { known: SubjectEntry; txStates: readonly TxState[]; nowMs: number },
+  {
+    known,
+    txStates,
+    burn,
+    nowMs,
+  }: { known: SubjectEntry; txStates: readonly TxState[]; burn: Burn | null; nowMs: number },
   { stores, tokens }: CheckContext,
 ): Promise<Verdict> {
   const { statement } = check;
@@ -184,6 +176,7 @@ async function verdictOf(
     ...tokens(statement.chainId),
     ownerOf: (index) => owners.get(index) ?? null,
     funding,
+    burn,
     statedAtMs: check.statedAt,
     nowMs,
     rememberedMs: stores.checks.retentionMs,
