@@ -1,10 +1,12 @@
 import type { Config } from '../config/config.ts';
 import { provableDomain } from '../domain/quotes/quote-signature.ts';
 import { type RouteDefinition, readRoute } from '../domain/quotes/route.ts';
-import type { RouteService } from '../domain/subjects/subject.ts';
+import { UNKNOWN } from '../domain/subjects/kinds.ts';
+import { intentId, type RouteService } from '../domain/subjects/subject.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
 import { extendDirectory } from '../domain/transfers/chains.ts';
 import { contradictions, mergeTokens, parseChains, quoteSigners } from '../domain/transfers/discovered.ts';
+import { pollOpenStatus } from '../pollers/open-status.ts';
 import { pollPartnerRoute } from '../pollers/partner-route.ts';
 import { pollRoute } from '../pollers/route.ts';
 import { UpstreamClient } from '../upstream/client/client.ts';
@@ -18,8 +20,10 @@ const NOBODYS_HASH = `0x${'0'.repeat(64)}`;
 
 /** Checks of the upstream and of its other services. */
 export function upstreamChecks(config: Config): LiveCheck[] {
+  const { statusSource } = config.upstream;
   return [
-    statusCheck(config),
+    ...(statusSource === 'open' ? [] : [statusCheck(config)]),
+    ...(statusSource === 'v1' ? [] : openStatusChecks(config)),
     discoveryCheck(config),
     gatewayCheck(config),
     ...quotingChecks(config),
@@ -40,6 +44,30 @@ function statusCheck(config: Config): LiveCheck {
         return { ok: true, detail: `answers in ${Math.round(durationMs)} ms and takes the key; ${clock}` };
       }),
   };
+}
+
+/** Requests a transfer at the open source: the first of the config, else one that nobody has, which it must not know. */
+function openStatusChecks(config: Config): LiveCheck[] {
+  const { quotesUrl, timeoutMs, proxy } = config.upstream;
+  if (quotesUrl === null) return [];
+  const intent = config.subscriptions.flatMap(({ intents }) => intents)[0];
+  return [
+    {
+      name: `statuses without a key, ${quotesUrl}`,
+      probe: async (signal) => {
+        const client = new OpenQuotesClient({ quotesUrl, timeoutMs, proxy });
+        try {
+          const { records } = await pollOpenStatus(client, intentId(intent ?? NOBODYS_HASH), signal);
+          const isKnown = records.some(({ status }) => status.toLowerCase() !== UNKNOWN);
+          if (isKnown) return { ok: true, detail: 'answers, with the status of the first intent' };
+          const detail = intent === undefined ? '' : ', but does not know the first intent yet';
+          return { ok: true, detail: `answers${detail}` };
+        } finally {
+          await client.close();
+        }
+      },
+    },
+  ];
 }
 
 /** Reports the upstream's list. An incomplete list is no fault, as built-in values fill it; a refused key is one. */

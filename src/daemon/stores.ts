@@ -93,6 +93,7 @@ export function assembleOperations(
     directory,
     knowledge: () => learned.knowledge(model),
     graceSpanMs: removal.graceSpanMs,
+    statusSource: keys.statusSource,
     stores: {
       ...storesOn(redis, { keys, retentionMs, epoch, onForeign }),
       learned,

@@ -1,4 +1,5 @@
 import type { Knowledge } from '../domain/cadence/knowledge.ts';
+import type { StatusSource } from '../domain/subjects/kinds.ts';
 import { asSubjectId, parseSubjectId, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
 import { parseClaimKey } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
@@ -20,6 +21,7 @@ export type OperationContext = {
   knowledge: () => Promise<Knowledge>;
   /** Time for which entries removed from the config stay suspended. */
   graceSpanMs: number;
+  statusSource: StatusSource;
   stores: RelayStores & {
     subjects: SubjectStore;
     plan: PlanStore;

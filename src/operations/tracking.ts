@@ -8,9 +8,11 @@ import {
   statusJobField,
   txHashField,
 } from '../config/sections/subscription.ts';
+import { V1_NEEDED } from '../config/sections/upstream.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { type ImportedQuote, readImportedQuote } from '../domain/quotes/promised.ts';
 import { quoteVault } from '../domain/quotes/quote-vault.ts';
+import { endpointGroupOf } from '../domain/subjects/kinds.ts';
 import {
   gaslessId,
   gatewayJobId,
@@ -50,10 +52,18 @@ export type NamingFault = { member: keyof SubjectInput; found?: string; expected
 
 const CHAIN_ID = wholeNumberField({ min: 1, max: Number.MAX_SAFE_INTEGER });
 
-/** Parses which subject the user names, and the quote itself where that was imported. */
-export function readNamed(
-  named: SubjectInput,
-): { subject: SubjectId; quote: ImportedQuote | null } | NamingFault {
+type Named = { subject: SubjectId; quote: ImportedQuote | null };
+
+/** Parses which subject the user names, and the quote itself where that was imported. The source of statuses must know it. */
+export function readNamed(named: SubjectInput, { statusSource }: OperationContext): Named | NamingFault {
+  const read = readSubject(named);
+  if ('member' in read || statusSource !== 'open') return read;
+  if (endpointGroupOf(read.subject, statusSource) !== 'status') return read;
+  const found = `${named.kind ?? 'a quote'} beside upstream.statusSource: open`;
+  return { member: named.quote === undefined ? 'kind' : 'quote', found, expected: V1_NEEDED };
+}
+
+function readSubject(named: SubjectInput): Named | NamingFault {
   const { kind, quote, id, endpoint, chainId, watchVault = false } = named;
   if (quote !== undefined) {
     if (kind !== undefined && kind !== 'quote') {

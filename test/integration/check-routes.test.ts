@@ -6,6 +6,8 @@ import { runCommand } from '../support/command.ts';
 import { configYaml, testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
 import { ROUTE_ITEM } from '../support/routes.ts';
+import { orderAt } from '../support/sandbox-order.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
 import { Stage } from '../support/stage.ts';
 
 const { started } = opening();
@@ -52,5 +54,47 @@ describe('check --live', () => {
       75,
       true,
     ]);
+  });
+
+  test('requests a transfer at the open source, and fails where it has no such path', async ({
+    onTestFinished,
+  }) => {
+    const sandbox = await started(new Sandbox({ transfersPerSecond: 0 }));
+    const { intentHash } = await orderAt(sandbox);
+    const stage = new Stage(onTestFinished);
+    const file = join(await stage.folder(), 'intentwatch.yaml');
+    const check = async ({ quotesUrl, statusSource, intent }: Record<string, string>) => {
+      const yaml = configYaml({
+        baseUrl: sandbox.url,
+        redisUrl: inject('redisUrl'),
+        prefix: testPrefix(),
+        receivers: { hook: { url: 'http://127.0.0.1:1' } },
+        subscriptions: [{ name: 'one', intents: [intent], receivers: ['hook'] }],
+        upstream: { quotesUrl, statusSource },
+      });
+      await writeFile(file, yaml);
+      const { code, out } = await runCommand(['check', '--live', '--config', file]);
+      const lines = out.split('\n').map((line) => line.replace(/ +/g, ' '));
+      const of = (text: string) => lines.filter((line) => line.includes(text));
+      return { code, open: of('statuses without a key'), v1: of('takes the key').length };
+    };
+    const { quotesUrl } = sandbox;
+    const name = `statuses without a key, ${quotesUrl}`;
+    expect(await check({ quotesUrl, statusSource: 'open', intent: intentHash })).toEqual({
+      code: 0,
+      open: [`ok ${name} answers, with the status of the first intent`],
+      v1: 0,
+    });
+    expect(await check({ quotesUrl, statusSource: 'both', intent: hashOf(1) })).toEqual({
+      code: 0,
+      open: [`ok ${name} answers, but does not know the first intent yet`],
+      v1: 1,
+    });
+    const elsewhere = await check({
+      quotesUrl: `${quotesUrl}/elsewhere`,
+      statusSource: 'open',
+      intent: intentHash,
+    });
+    expect([elsewhere.code, elsewhere.open[0]?.startsWith(`FAILED ${name}/elsewhere`)]).toEqual([75, true]);
   });
 });

@@ -211,7 +211,7 @@ export function checkUpstream(section: JsonValue | undefined): Fault[] {
   });
 }
 
-/** Lists of a subscription whose subjects v1 alone knows. Gasless jobs of the deposit gateway, vaults and routes are polled there. */
+/** Lists of a subscription whose subjects v1 alone knows, except gasless jobs of the deposit gateway. */
 const V1_SUBJECTS = ['wallets', 'sourceTxs', 'destinationTxs', 'quotes', 'gaslessJobs'];
 
 /** Checks the source of statuses: the open one needs its address, and by itself knows no subject but intents. */
@@ -226,23 +226,19 @@ export function checkStatusSource(tree: JsonValue): Fault[] {
     findings.push({ path: ['upstream', 'statusSource'], found, expected });
   }
   if (source === 'both') return findings;
-  const subscriptions = items(member(tree, 'subscriptions')).entries();
-  for (const [index, subscription] of subscriptions) {
+  for (const [index, subscription] of items(member(tree, 'subscriptions')).entries()) {
     for (const key of V1_SUBJECTS) {
-      for (const [place, item] of items(member(subscription, key)).entries()) {
-        if (key === 'gaslessJobs' && member(item, 'endpoint') === 'gateway') continue;
-        const path: ConfigPath = ['subscriptions', index, key, place];
-        findings.push({
-          path,
-          found: `one of ${key} beside upstream.statusSource: open`,
-          expected: V1_NEEDED,
-        });
-      }
+      const place = items(member(subscription, key)).findIndex(
+        (item) => member(item, 'endpoint') !== 'gateway',
+      );
+      if (place === -1) continue;
+      const path: ConfigPath = ['subscriptions', index, key, place];
+      findings.push({ path, found: `${key} beside upstream.statusSource: open`, expected: V1_NEEDED });
     }
   }
   return findings;
 }
 
-/** Reason for which `statusSource: open` refuses a subject. */
+/** What `statusSource: open` permits, for messages. */
 export const V1_NEEDED =
-  'intents, gateway jobs, vaults or routes: the open source knows a transfer by its hash alone (statusSource: v1 or both serves the others)';
+  'an intent, a gateway job, a vault or a route, or the statusSource v1 or both: the open source knows transfers by their hash alone';

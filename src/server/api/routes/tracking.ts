@@ -118,12 +118,12 @@ export const track = defineRoute({
     },
   },
   handle: async ({ body }, { deps }) => {
-    const named = readNamed(body);
+    const operations = deps().operations;
+    const named = readNamed(body, operations);
     if ('member' in named) {
       const found = named.found === undefined ? '' : `found ${named.found}, `;
       throw new ProblemError(400, `body.${named.member}: ${found}expected ${named.expected}`);
     }
-    const operations = deps().operations;
     const { receivers = [] } = body;
     const { unknown, known } = await unknownReceivers(receivers, operations);
     if (body.receivers === undefined && known.length > 0) {
