@@ -58,8 +58,8 @@ function openStatusChecks(config: Config): LiveCheck[] {
         const client = new OpenQuotesClient({ quotesUrl, timeoutMs, proxy });
         try {
           const { records } = await pollOpenStatus(client, intentId(intent ?? NOBODYS_HASH), signal);
-          const isKnown = records.some(({ status }) => status.toLowerCase() !== UNKNOWN);
-          if (isKnown) return { ok: true, detail: 'answers, with the status of the first intent' };
+          const isShown = records.some(({ status }) => status.toLowerCase() !== UNKNOWN);
+          if (isShown) return { ok: true, detail: 'answers, with the status of the first intent' };
           const detail = intent === undefined ? '' : ', but does not know the first intent yet';
           return { ok: true, detail: `answers${detail}` };
         } finally {

@@ -26,7 +26,6 @@ import type { Keys } from '../store/keys.ts';
 import { LearnedStore } from '../store/learned.ts';
 import type { PlanStore } from '../store/plan.ts';
 import type { OnForeign } from '../store/stored.ts';
-import type { Outcome } from '../upstream/client/ask.ts';
 import { UpstreamClient } from '../upstream/client/client.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
 import { QuoteSigners, type SharedSigners } from '../upstream/client/quote-signers.ts';
@@ -173,8 +172,12 @@ function openStatusClient(
   signals: Signals,
 ): OpenQuotesClient | null {
   if (statusSource === 'v1' || quotesUrl === null) return null;
-  const onAnswer = (answer: Outcome) => signals.emit('upstream.answered', answer);
-  return new OpenQuotesClient({ quotesUrl, timeoutMs, proxy, onAnswer });
+  return new OpenQuotesClient({
+    quotesUrl,
+    timeoutMs,
+    proxy,
+    onAnswer: (answer) => signals.emit('upstream.answered', answer),
+  });
 }
 
 function quotingService(

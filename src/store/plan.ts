@@ -238,7 +238,7 @@ export class PlanStore {
   }
 
   /**
-   * Puts transfers into the plan of the source of their status, after a start with another one. With `both`, the known ones are
+   * Puts transfers into the plan of the source of their status, after a start with another one. With `both`, they are
    * also polled at the open source from now on; later ones by the commits of their states.
    */
   async settleTransfers(): Promise<void> {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Sandbox } from '../../sandbox/sandbox.ts';
 import { orderAt } from '../support/sandbox-order.ts';
 
-const UNKNOWN_HASH = `0x${'0'.repeat(64)}`;
+const NOBODYS_HASH = `0x${'0'.repeat(64)}`;
 
 let sandbox: Sandbox;
 let settled: { intentHash: string; sourceTxHash: string };
@@ -81,7 +81,7 @@ describe('intentStatus', () => {
   });
 
   test('answers 404 to the hash of no intent', async () => {
-    const response = await post('intentStatus', { intentHash: UNKNOWN_HASH });
+    const response = await post('intentStatus', { intentHash: NOBODYS_HASH });
     expect(response.status).toBe(404);
     expect(await response.json()).toMatchObject({
       statusCode: 404,
@@ -92,8 +92,8 @@ describe('intentStatus', () => {
   test.each([
     {},
     { intentHash: '0x01' },
-    { intentHash: UNKNOWN_HASH, fulfillmentHash: UNKNOWN_HASH },
-    { intentHash: UNKNOWN_HASH, chainId: 1 },
+    { intentHash: NOBODYS_HASH, fulfillmentHash: NOBODYS_HASH },
+    { intentHash: NOBODYS_HASH, chainId: 1 },
   ])('refuses %j', async (body) => {
     expect((await post('intentStatus', body)).status).toBe(400);
   });
@@ -106,7 +106,7 @@ describe('status', () => {
     return z.strictObject({ data: z.array(recordSchema) }).parse(await response.json()).data;
   }
 
-  test('shows the known ones of up to 100 intents', async () => {
+  test('shows those of up to 100 hashes that are intents', async () => {
     const unknown = Array.from({ length: 98 }, (_, index) => `0x${(index + 1).toString().padStart(64, '0')}`);
     const found = await statusesOf([settled.intentHash, ...unknown, refunded.intentHash]);
     expect(found.map(({ intentHash }) => intentHash)).toEqual([settled.intentHash, refunded.intentHash]);
@@ -114,7 +114,7 @@ describe('status', () => {
   });
 
   test('answers 404 if it knows none, and refuses none and more than 100', async () => {
-    expect((await post('status', { intentHashes: [UNKNOWN_HASH] })).status).toBe(404);
+    expect((await post('status', { intentHashes: [NOBODYS_HASH] })).status).toBe(404);
     expect((await post('status', { intentHashes: [] })).status).toBe(400);
     expect((await post('status', { intentHashes: Array(101).fill(settled.intentHash) })).status).toBe(400);
   });

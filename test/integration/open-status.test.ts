@@ -150,7 +150,7 @@ describe('a poll of the open source', () => {
     '{"statusCode":404}',
     '',
     '{"message":"intent not found"}',
-  ])('takes 404 with %j for an intent that is not known yet', async (body) => {
+  ])('takes 404 with %j for an intent that is not indexed yet', async (body) => {
     expect((await poll({ status: 404, body })).records).toMatchObject([{ status: 'unknown' }]);
   });
 
@@ -169,7 +169,7 @@ describe('a poll of the open source', () => {
 });
 
 describe('another source after a restart', () => {
-  test('continues with the transfers in the plan of that source, and forgets none', async () => {
+  test('continues with the transfers in the plan of that source, and loses none', async () => {
     const prefix = testPrefix();
     const intent = intentId(hashOf(1));
     const record = { id: intent, type: 'intent', status: 'pending', updatedAt: 1_763_638_259 };

@@ -24,7 +24,7 @@ const open = (status: object): Scripted => ({
 
 const WAITING = open({ Pending: 'WaitingToFulfill' });
 const FULFILLED = open({ Completed: 'Fulfilled' });
-const NOT_KNOWN: Scripted = { status: 404, body: '{"statusCode":404}' };
+const ABSENT: Scripted = { status: 404, body: '{"statusCode":404}' };
 
 /** Both sources, whose answers the test changes, and a daemon on them. */
 async function stage(answers: { v1: Scripted; open: Scripted }, upstream: object = {}) {
@@ -176,7 +176,7 @@ describe('a transfer with two sources', () => {
   });
 
   test('that the open source does not know is no difference', async () => {
-    const { hook, signals } = await stage({ v1: v1('pending'), open: NOT_KNOWN });
+    const { hook, signals } = await stage({ v1: v1('pending'), open: ABSENT });
     await compared(signals, 'unknown');
     await compared(signals, 'unknown');
     expect(hook.events.map(({ type }) => type)).toEqual(['intent.pending']);

@@ -5,6 +5,7 @@ import {
   CLOCKS_HELD,
   calls,
   DELIVERED,
+  DIFFERING,
   DISPUTED,
   delays,
   EPOCH,
@@ -86,6 +87,7 @@ export const TROUBLES: Record<string, { differs: Series; afterMinutes: number }>
   IntentwatchRelayAbsent: { differs: { [RELAY]: '0x120' }, afterMinutes: 2 },
   IntentwatchRelayStopped: { differs: { [RELAY_STOPPED]: '1x120' }, afterMinutes: 2 },
   IntentwatchEntriesQuarantined: { differs: { [QUARANTINED]: '0x10 1x110' }, afterMinutes: 12 },
+  IntentwatchStatusSourcesDiffer: { differs: { [DIFFERING]: '0x30 1+1x90' }, afterMinutes: 48 },
   IntentwatchForeignEntries: { differs: { [FOREIGN]: '0x10 1x110' }, afterMinutes: 12 },
   IntentwatchDeadLetters: {
     differs: {

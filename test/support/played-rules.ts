@@ -65,6 +65,7 @@ const DELAYS = `intentwatch_detection_delay_seconds_count{${JOB},kind="intent"}`
 const LAGS = `intentwatch_upstream_lag_seconds_count{${JOB},route="8453:10"}`;
 
 export const RELAY_STOPPED = `intentwatch_relay_stopped{${JOB}}`;
+export const DIFFERING = `intentwatch_status_comparisons_total{${JOB},result="differs"}`;
 export const FOREIGN = `intentwatch_foreign_entries_total{${JOB},what="claim"}`;
 export const QUARANTINED = `intentwatch_entries_quarantined_total{${JOB}}`;
 
@@ -160,6 +161,7 @@ export const HEALTHY: Series = {
   [RELAY_STOPPED]: '0x120',
   [QUARANTINED]: '0x120',
   [FOREIGN]: '0x120',
+  [DIFFERING]: '2x120',
   [`intentwatch_deliveries_total{${JOB},receiver="backend",outcome="dead"}`]: '3x120',
   [DELIVERED]: '0+2x120',
   [attempts('delivered')]: '0+2x120',

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { decide } from '../../src/domain/changes/decide.ts';
 import { compareStatuses, isFollowed, joinOpen, joinV1 } from '../../src/domain/changes/second-source.ts';
-import { knownStatuses } from '../../src/domain/subjects/kinds.ts';
 import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.ts';
 import { intentId, walletId } from '../../src/domain/subjects/subject.ts';
 import { snapshotOf } from '../support/snapshot.ts';
 
 const INTENT = intentId('0x01');
+const STATUSES = ['pending', 'filled', 'settled', 'expired', 'failed', 'refundable', 'refunded'];
 const T = 1_763_638_259;
 const NOW_MS = T * 1_000;
 
@@ -19,7 +19,11 @@ function openRecord(status: string): UpstreamRecord {
 }
 
 function snapshot(status: string, ahead: string | null = null): Snapshot {
-  return snapshotOf(NOW_MS)(status, { updatedAt: T, record: { status, sourceTx: { txHash: '0x02' } }, ahead });
+  return snapshotOf(NOW_MS)(status, {
+    updatedAt: T,
+    record: { status, sourceTx: { txHash: '0x02' } },
+    ahead,
+  });
 }
 
 const CONTEXT = { nowMs: NOW_MS, exact: true, history: false, confirmAfterMs: 600_000 };
@@ -48,7 +52,7 @@ describe('the comparison of both sources', () => {
   });
 
   test('is made for transfers alone, as long as the open source may have a step', () => {
-    const followed = knownStatuses('intent').filter((status) => isFollowed(INTENT, snapshot(status)));
+    const followed = STATUSES.filter((status) => isFollowed(INTENT, snapshot(status)));
     expect(followed).toEqual(['pending', 'expired', 'failed', 'refundable']);
     expect(isFollowed(INTENT, snapshot('filled', 'pending'))).toBe(true);
     expect(isFollowed(walletId('0x01'), snapshot('pending'))).toBe(false);

@@ -239,6 +239,6 @@ export function checkStatusSource(tree: JsonValue): Fault[] {
   return findings;
 }
 
-/** What `statusSource: open` permits, for messages. */
+/** The subjects that `statusSource: open` permits, for messages. */
 export const V1_NEEDED =
   'an intent, a gateway job, a vault or a route, or the statusSource v1 or both: the open source knows transfers by their hash alone';

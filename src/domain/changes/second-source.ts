@@ -28,7 +28,7 @@ export type Comparison = (typeof COMPARISONS)[number];
 /** True when the open source may report a step ahead of a state, or has done so. */
 export function isFollowed(
   subject: SubjectId,
-  { status, ahead }: Pick<Snapshot, 'status' | 'ahead'>,
+  { status, ahead }: { status: string; ahead: string | null },
 ): boolean {
   if (subjectKind(subject) !== 'intent') return false;
   return ahead !== null || OPEN_STATUSES.some((open) => isForward(subject, status, open));
@@ -55,7 +55,7 @@ export function compareStatuses(subject: SubjectId, v1: string, open: string): C
   }
 }
 
-/** An answer in view of both sources. `ahead`: for the next snapshot; `isBehind`: v1 has not come to the known status yet. */
+/** An answer in view of both sources. `ahead`: for the next snapshot; `isBehind`: v1 has not come to the status of the open source yet. */
 export type Joined = { record: UpstreamRecord; ahead: string | null; isBehind: boolean };
 
 /** Joins an answer of v1 with the snapshot: a status behind that of the open source is none. */

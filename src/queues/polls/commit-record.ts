@@ -93,7 +93,7 @@ async function ingestRecord(
   known: SubjectEntry,
   observation: RecordContext,
 ): Promise<IngestedRecord> {
-  const joined = observation.joined ?? joinedOf(deps, withStatus(raw, known.snapshot), known.snapshot);
+  const joined = observation.joined ?? joinedOf(deps, raw, known);
   const { record } = joined;
   const { subject } = record;
   const fresh = observation.claims.filter((claim) => !isNotified(known, claim, record));
@@ -137,9 +137,10 @@ async function ingestRecord(
 
 function joinedOf(
   { rules: { statusSource } }: CommitContext,
-  record: UpstreamRecord,
-  snapshot: Snapshot | null,
+  raw: UpstreamRecord,
+  { snapshot }: SubjectEntry,
 ): Joined {
+  const record = withStatus(raw, snapshot);
   return statusSource === 'both' ? joinV1(snapshot, record) : { record, ahead: null, isBehind: false };
 }
 

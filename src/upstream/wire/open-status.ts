@@ -8,7 +8,7 @@ export type OpenStatus = {
   status: string;
   /** Hashes of intents that the answer names as its own; empty where it names none. */
   intentHashes: string[];
-  /** `data` of the answer, with unknown members. */
+  /** `data` of the answer, whole. */
   raw: JsonObject;
 };
 
@@ -40,14 +40,14 @@ export function readOpenStatus(body: JsonValue): Parsed<OpenStatus> {
   if (!isJsonObject(data)) return { mismatch: `${kindOf(data)} as data` };
   const beside = Object.entries(data).find(([name]) => fold(name) === 'substatus')?.[1];
   const words = [...wordsOf(data.status), ...wordsOf(beside)];
-  const known = new Set(words.flatMap((word) => WORDS.get(fold(word)) ?? []));
-  if (known.size > 1) return { mismatch: `${known.size} sub-statuses as data.status` };
-  const [status = wordOf(words)] = known;
+  const mapped = new Set(words.flatMap((word) => WORDS.get(fold(word)) ?? []));
+  if (mapped.size > 1) return { mismatch: `${mapped.size} sub-statuses as data.status` };
+  const [status = wordOf(words)] = mapped;
   if (status === null) return { mismatch: `${kindOf(data.status)} as data.status` };
   return { value: { status, intentHashes: intentHashesOf(data), raw: data } };
 }
 
-/** The word of a status without a known sub-status: the last one that is more than a phase, else the phase. */
+/** The word of a status without one of these sub-statuses: the last one that is more than a phase, else the phase. */
 function wordOf(words: readonly string[]): string | null {
   return words.findLast((word) => !PHASES.includes(fold(word))) ?? words.at(-1) ?? null;
 }
