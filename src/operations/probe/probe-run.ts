@@ -161,6 +161,7 @@ export class ProbeRun {
 
   /** Waits for the budget and for a pause. False where the time of the probe ends before. */
   async #awaitSlot({ endpointGroup }: ProbedEndpoint): Promise<boolean> {
+    if (this.#ending.aborted) return false;
     try {
       const pauseMs = this.#notBeforeMs - performance.now();
       if (pauseMs > 0) await wait(pauseMs, undefined, { signal: this.#ending });
