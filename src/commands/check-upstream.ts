@@ -135,7 +135,8 @@ function quotingChecks(config: Config): LiveCheck[] {
         const client = new OpenQuotesClient({ quotesUrl, timeoutMs: OPEN_QUOTES_TIMEOUT_MS, proxy });
         try {
           const service = { client, dAppId, directory: extendDirectory(config) };
-          const { records } = await pollRoute(service, { route, nowMs: Date.now() }, signal);
+          const { records, useless } = await pollRoute(service, { route, nowMs: Date.now() }, signal);
+          if (useless) throw useless;
           const solvers = readRoute(records[0]?.raw ?? {})?.solvers ?? 0;
           return { ok: true, detail: `answers; ${count(solvers, 'solver')} for the route ${route.name}` };
         } finally {

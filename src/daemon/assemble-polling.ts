@@ -90,7 +90,15 @@ export function assemblePolling({
   });
   const queues = new PollQueues({ redis, keys });
   const directories = new DirectoryStore(redis, keys, onForeign);
-  const discovery = new ChainDiscovery({ redis, client, store: directories, plan, configured: config, log });
+  const discovery = new ChainDiscovery({
+    redis,
+    client,
+    store: directories,
+    plan,
+    configured: config,
+    signals,
+    log,
+  });
   const quoting = quotingService(config, { directory: discovery.directory, signals });
   const openStatus = openStatusClient(config, signals);
   const routes = routesOf(config.subscriptions);

@@ -59,14 +59,15 @@ export async function pollPartnerRoute(
     return { records, nextCursor: null, dateMs: null, unreadable: [] };
   }
   const { value, dateMs, httpStatus } = answer;
-  const unreadable = value.unreadableQuotes.map(({ index, reason }) => `quote ${index}: ${reason}`);
-  const quotes: RouteQuote[] = [];
+  const flaws = new Set(value.unreadableQuotes.map(({ index, reason }) => `quote ${index}: ${reason}`));
+  const quotes = new Map<string, RouteQuote>();
   const prices: { quote: Quote; price: RouteQuote }[] = [];
-  for (const quote of entriesOf(value)) {
+  // The quote at the top may be among the others as well; one of the two may be damaged.
+  for (const quote of [value, ...value.quotes]) {
     const price = priceOf(quote);
     const flaw = price === null ? NO_OUTPUT : flawOf(quote, route, dateMs ?? nowMs);
     if (price !== null && flaw === null) prices.push({ quote, price });
-    else unreadable.push(`${nameOf(quote)}: ${flaw}`);
+    else flaws.add(`${nameOf(quote)}: ${flaw}`);
   }
   prices.sort((a, b) => descending(BigInt(a.price.output), BigInt(b.price.output)));
   const verifiable = prices.slice(0, MOST_QUOTES);
@@ -78,17 +79,17 @@ export async function pollPartnerRoute(
     const verdict = verdicts[index];
     if (verdict === undefined) break;
     if (!verdict.valid && verdict.part !== 'quoteDomain') {
-      const flaw = `its signature does not hold: ${verdict.part}: ${verdict.reason}`;
-      unreadable.push(`${nameOf(quote)}: ${flaw}`);
+      flaws.add(`${nameOf(quote)}: its signature does not hold: ${verdict.part}: ${verdict.reason}`);
       continue;
     }
-    quotes.push(verdict.valid ? price : { ...price, unverified: true });
-    unreadable.push(...membersOf(quote));
+    if (!quotes.has(quote.id)) quotes.set(quote.id, verdict.valid ? price : { ...price, unverified: true });
+    for (const flaw of membersOf(quote)) flaws.add(flaw);
   }
-  if (prices.length > MOST_QUOTES) unreadable.push(`more than ${MOST_QUOTES} quotes`);
+  if (prices.length > MOST_QUOTES) flaws.add(`more than ${MOST_QUOTES} quotes`);
+  const unreadable = [...flaws];
   const common = { nextCursor: null, dateMs, unreadable };
-  if (quotes.length > 0) {
-    return { ...common, records: [routeRecord(route, quotes, directory)] };
+  if (quotes.size > 0) {
+    return { ...common, records: [routeRecord(route, [...quotes.values()], directory)] };
   }
   const useless = new UpstreamFailure({
     endpoint: 'quotes',
@@ -147,11 +148,6 @@ function isRejected(error: unknown): boolean {
 
 function isSolverError(error: unknown): boolean {
   return error instanceof UpstreamFailure && error.httpStatus === 502 && error.problemCode === 'solver-error';
-}
-
-/** The quotes of an answer. The one at the top may be among the others as well. */
-function entriesOf(answer: QuoteAnswer): Quote[] {
-  return answer.quotes.some(({ id }) => id === answer.id) ? answer.quotes : [answer, ...answer.quotes];
 }
 
 /** Converts a quote to the domain's form; null where its output is not a usable amount. */

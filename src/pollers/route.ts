@@ -52,19 +52,21 @@ export async function pollRoute(
       unreadable.push(...membersOf(open));
     } else unreadable.push(`quote ${JSON.stringify(open.quoteId.slice(0, 100))}: ${flaw}`);
   }
+  const common = { nextCursor: null, dateMs, unreadable };
   const [first] = unreadable;
-  if (quotes.length === 0 && first !== undefined) {
-    throw new UpstreamFailure({
-      endpoint: 'open-quotes',
-      code: 'malformed',
-      found: `${unreadable.length} quotes that cannot be used (${first})`,
-      expected: 'quotes for the route that was requested, or none',
-      httpStatus,
-      problemCode: null,
-      retryAfterMs: null,
-    });
+  if (quotes.length > 0 || first === undefined) {
+    return { ...common, records: [routeRecord(route, quotes, directory)] };
   }
-  return { records: [routeRecord(route, quotes, directory)], nextCursor: null, dateMs, unreadable };
+  const useless = new UpstreamFailure({
+    endpoint: 'open-quotes',
+    code: 'malformed',
+    found: `${unreadable.length} quotes that cannot be used (${first})`,
+    expected: 'quotes for the route that was requested, or none',
+    httpStatus,
+    problemCode: null,
+    retryAfterMs: null,
+  });
+  return { ...common, records: [], useless };
 }
 
 /** The members of a quote that count as absent, because they do not match the interface. */

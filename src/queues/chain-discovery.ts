@@ -16,6 +16,7 @@ import {
   quoteSigners,
 } from '../domain/transfers/discovered.ts';
 import { Duty } from '../duty.ts';
+import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { redisTimeMs } from '../store/connection.ts';
 import type { DirectoryStamps, DirectoryStore, StoredDirectory } from '../store/directory.ts';
@@ -33,6 +34,7 @@ export type ChainDiscoveryDeps = {
   store: DirectoryStore;
   plan: PlanStore;
   configured: { chains: readonly AddedChain[]; tokens: readonly AddedToken[] };
+  signals: Signals;
   log: Logger;
 };
 
@@ -169,13 +171,17 @@ export class ChainDiscovery {
 
   async #storeChains({ entries: listed, unreadable }: ParsedList<ChainEntry>, atMs: number): Promise<void> {
     const { entries, skipped } = parseChains(listed);
-    this.#report('chains', entries.length, skipped + unreadable.length);
+    const members = listed.reduce((sum, entry) => sum + entry.unreadable.length, 0);
+    this.#report('chains', entries.length, skipped + unreadable.length + members);
     await this.#deps.store.writeChains(entries, atMs);
     await this.#load();
   }
 
   #report(list: 'chains' | 'tokens', count: number, skipped: number): void {
-    this.#deps.log[skipped === 0 ? 'info' : 'warn']({ list, count, skipped }, 'directory.read');
+    const { signals, log } = this.#deps;
+    const reason = `an entry or a member of ${list} is not as the interface describes it`;
+    for (let at = 0; at < skipped; at += 1) signals.emit('record.unreadable', { where: list, reason });
+    log[skipped === 0 ? 'info' : 'warn']({ list, count, skipped }, 'directory.read');
   }
 
   /** Waits for a slot of the budget. Throws NoSlotError while the endpoint group is down or paused. */

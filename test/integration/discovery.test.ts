@@ -167,6 +167,16 @@ describe('chains and tokens of the upstream', () => {
     await run.read();
   });
 
+  test('have each entry and member that is unreadable counted', async () => {
+    const broken: JsonValue[] = [null, { chainId: 'x' }, { chainId: 5, name: 7, quoteSigner: true }];
+    const run = await stage({ lists: { chains: [...CHAINS, ...broken], tokens: [...tokens, 'none'] } });
+    const daemon = await run.start([]);
+    await run.read();
+    expect(logged(run.lines, 'directory.read')).toMatchObject({ list: 'chains', count: 3, skipped: 4 });
+    const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
+    expect(metrics).toContain('intentwatch_records_unreadable_total{kind="other"} 5');
+  });
+
   test('count for `minAmount`', async () => {
     const run = await stage({
       lists: { chains: CHAINS, tokens },

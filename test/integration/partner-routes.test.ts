@@ -251,6 +251,23 @@ describe('quotes that are no price of the route', () => {
     expect(await metricsOf(daemon)).toMatch(UNREADABLE);
   });
 
+  test('hide no second copy of themselves that is one', async () => {
+    const [whole, other] = await Promise.all([offer({ output: '99000000' }), offer({ output: '90000000' })]);
+    const damaged = { ...whole, destination: {} };
+    const answers = [
+      { ...whole, quotes: [damaged, other] },
+      { ...damaged, quotes: [whole, other] },
+    ].map((body): Scripted => ({ status: 200, body: JSON.stringify(body) }));
+    for (const answer of answers) {
+      const hook = await started(new TestReceiver());
+      const service = await scripted(() => answer);
+      const { daemon } = await startOn({ baseUrl: service.url, hook });
+      const [available] = await hook.until((events) => events.length === 1);
+      expect(available?.data.record).toMatchObject({ output: '99000000', solvers: 2 });
+      expect(await metricsOf(daemon)).toMatch(UNREADABLE);
+    }
+  });
+
   test('alone make no event, state the reason, and do not have the chains read for each', async () => {
     let by = QUOTE_SIGNER;
     const service = await scripted(() => answerOf({ output: by === QUOTE_SIGNER ? '99000000' : '1', by }));

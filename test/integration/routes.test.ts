@@ -149,12 +149,14 @@ describe('a quoting service in trouble', () => {
     const service = await scripted(() => left.shift() ?? quotes('99000000'));
     const hook = await started(new TestReceiver());
     const routes = routesOf(trouble.length);
-    const { signals } = await startOn({ baseUrl: service.url, quotesUrl: service.url, hook, routes });
+    const { signals, daemon } = await startOn({ baseUrl: service.url, quotesUrl: service.url, hook, routes });
     await hook.until((events) => events.length === routes.length);
     left = [...trouble];
     await polls(signals, trouble.length, ({ outcome }) => outcome === 'failed');
     await polls(signals, routes.length * 2, ({ outcome }) => outcome === 'answered');
     expect(hook.events.map(facts)).toEqual(routes.map(() => ['route.available', 1, '99000000']));
+    // Of answers without any usable quote too, each quote is counted.
+    expect(await metricsOf(daemon)).toContain('intentwatch_records_unreadable_total{kind="route"} 2');
   });
 
   test('has its readable quotes used, and the rest counted', async () => {

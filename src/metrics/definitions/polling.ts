@@ -55,7 +55,7 @@ export const POLLING = {
   },
   unreadable: {
     name: 'intentwatch_records_unreadable_total',
-    help: 'Parts of answers that could not be read: records, and members of records that are not as the interface describes them; by the kind of subject that was requested.',
+    help: 'Parts of answers that could not be read: records, and members of records that are not as the interface describes them; by the kind of subject that was requested (`other`: the lists of chains and tokens).',
     type: 'counter',
     labels: { kind: SUBJECT_KINDS },
   },

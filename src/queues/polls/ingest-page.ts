@@ -213,7 +213,7 @@ async function pageClaims({ stores: { registry }, log }: PollContext, page: Page
   );
 }
 
-const MOST_REPORTED = 10;
+const MOST_LOGGED = 10;
 
 const ID_CHARS = 100;
 const REASON_CHARS = 300;
@@ -228,12 +228,12 @@ export function reportUnreadable(
     const id = client.loggable(first?.id ?? '', ID_CHARS);
     signals.emit('record.reserved', { kind, id, count: others.length + 1 });
   }
-  for (const words of response.unreadable.slice(0, MOST_REPORTED)) {
+  for (const [index, words] of response.unreadable.entries()) {
     const reason = client.loggable(words, REASON_CHARS);
     signals.emit('record.unreadable', { where: subject, reason });
-    log.warn({ subject, reason }, 'record.unreadable');
+    if (index < MOST_LOGGED) log.warn({ subject, reason }, 'record.unreadable');
   }
-  const more = response.unreadable.length - MOST_REPORTED;
+  const more = response.unreadable.length - MOST_LOGGED;
   if (more > 0) log.warn({ subject, reason: `${more} more` }, 'record.unreadable');
   for (const record of response.records) {
     for (const reason of unreadableMembers(record)) {

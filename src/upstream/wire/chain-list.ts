@@ -13,6 +13,7 @@ import {
   recordSchema,
   textMember,
   textOrNull,
+  unreadableMembers,
 } from './wire.ts';
 
 /** A chain that can be quoted. */
@@ -21,6 +22,8 @@ export type ChainEntry = {
   name: string | null;
   /** Address that signs quotes for this source chain. */
   quoteSigner: string | null;
+  /** Members that are no text. */
+  unreadable: string[];
 };
 
 /** A token that can be quoted. */
@@ -44,11 +47,10 @@ const CHAIN_CORE = z.object({ chainId: numberMember });
 
 const TOKEN_CORE = z.object({ chainId: numberMember, address: nameMember });
 
+const CHAIN_MEMBERS = { name: textMember.nullable(), quoteSigner: textMember.nullable() };
+
 /** The schema of the answers of `GET /v1/chains`. */
-export const CHAINS = listSchema(
-  'chains',
-  recordSchema(CHAIN_CORE.shape, { name: textMember.nullable(), quoteSigner: textMember.nullable() }),
-);
+export const CHAINS = listSchema('chains', recordSchema(CHAIN_CORE.shape, CHAIN_MEMBERS));
 
 /** The schema of the answers of `GET /v1/tokens`. */
 export const TOKENS = listSchema(
@@ -73,7 +75,10 @@ export function readChains(body: JsonValue): Parsed<ParsedList<ChainEntry>> {
       const core = readCore(raw, CHAIN_CORE);
       if ('found' in core) return { mismatch: `${core.found} as ${core.member}` };
       const { name, quoteSigner } = raw;
-      return { value: { ...core.value, name: textOrNull(name), quoteSigner: textOrNull(quoteSigner) } };
+      const unreadable = unreadableMembers(raw, CHAIN_MEMBERS);
+      return {
+        value: { ...core.value, name: textOrNull(name), quoteSigner: textOrNull(quoteSigner), unreadable },
+      };
     },
   });
 }
