@@ -1,0 +1,144 @@
+import fc from 'fast-check';
+import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
+import { isObject } from './recorded-shape.ts';
+
+/** The ways in which an answer is changed. */
+export const CHANGES = ['missing', 'null', 'extra', 'another type', 'another case', 'another name'] as const;
+
+/** One change: `at` chooses the place among all of them, `pick` among the values. */
+export type Change = { how: (typeof CHANGES)[number]; at: number; pick: number };
+
+/** One to three changes of one answer. */
+export const changes: fc.Arbitrary<Change[]> = fc.array(
+  fc.record({ how: fc.constantFrom(...CHANGES), at: fc.nat(), pick: fc.nat(1_000) }),
+  { minLength: 1, maxLength: 3 },
+);
+
+type Place = { path: readonly (string | number)[]; value: JsonValue };
+
+/** Every place of a value, its root included. */
+function places(value: JsonValue, path: readonly (string | number)[] = []): Place[] {
+  const inner = Array.isArray(value)
+    ? value.flatMap((one, index) => places(one, [...path, index]))
+    : isObject(value)
+      ? Object.entries(value).flatMap(([key, one]) => places(one, [...path, key]))
+      : [];
+  return [{ path, value }, ...inner];
+}
+
+const REMOVED = Symbol('removed');
+
+/** The value with another one at a place. */
+function replaced(
+  root: JsonValue,
+  [key, ...rest]: readonly (string | number)[],
+  by: JsonValue | typeof REMOVED,
+): JsonValue | typeof REMOVED {
+  if (key === undefined) return by;
+  if (Array.isArray(root)) {
+    return root.flatMap((one, index) => {
+      const next = index === key ? replaced(one, rest, by) : one;
+      return next === REMOVED ? [] : [next];
+    });
+  }
+  if (!isObject(root)) return root;
+  return Object.fromEntries(
+    Object.entries(root).flatMap(([name, one]) => {
+      const next = name === key ? replaced(one, rest, by) : one;
+      return next === REMOVED ? [] : [[name, next]];
+    }),
+  );
+}
+
+const NAMES = ['mood', 'constructor', 'toString', 'hasOwnProperty', 'valueOf', 'x-new', 'länge', '0'];
+
+function choose<T>(list: readonly T[], at: number): T {
+  const item = list[at % list.length];
+  if (item === undefined) throw new Error('nothing to choose from');
+  return item;
+}
+
+function ofAnotherType(value: JsonValue, pick: number): JsonValue {
+  if (typeof value === 'string') {
+    const digits: JsonValue[] = /^\d{1,15}$/.test(value) ? [Number(value)] : [];
+    return choose<JsonValue>([7, true, [], {}, [value], { value }, ...digits], pick);
+  }
+  if (typeof value === 'number')
+    return choose<JsonValue>([String(value), true, value + 0.5, [value], 'soon', {}], pick);
+  if (Array.isArray(value)) return choose<JsonValue>([{}, 'none', 0, { ...value }, value[0] ?? true], pick);
+  if (isObject(value)) return choose<JsonValue>([[value], 'none', 1, [], false], pick);
+  return choose<JsonValue>([{}, 5, 'text', []], pick);
+}
+
+function inAnotherCase(value: string, pick: number): string {
+  const [upper, lower] = [value.toUpperCase(), value.toLowerCase()];
+  return choose([upper, lower, `${value.slice(0, 1).toUpperCase()}${value.slice(1)}`, upper], pick);
+}
+
+function renamed(root: JsonValue, path: readonly (string | number)[]): JsonValue {
+  const [key, ...rest] = path;
+  if (Array.isArray(root)) return root.map((one, index) => (index === key ? renamed(one, rest) : one));
+  if (!isObject(root)) return root;
+  return Object.fromEntries(
+    Object.entries(root).map(([name, one]): [string, JsonValue] => {
+      if (name !== key) return [name, one];
+      return rest.length > 0 ? [name, renamed(one, rest)] : [otherName(name), one];
+    }),
+  );
+}
+
+function otherName(name: string): string {
+  const upper = name.toUpperCase();
+  return upper === name ? name.toLowerCase() : upper;
+}
+
+/** A longer list or a richer object. */
+function extended(value: JsonValue, pick: number): JsonValue {
+  const junk = choose<JsonValue>([null, 1, 'extra', true, [], {}, { a: [1] }, ['x']], pick);
+  if (Array.isArray(value)) return [...value, junk];
+  if (!isObject(value)) return value;
+  return Object.fromEntries([...Object.entries(value), [choose(NAMES, pick >>> 3), junk]]);
+}
+
+function changed(root: JsonValue, { how, at, pick }: Change): JsonValue {
+  const all = places(root);
+  const among = all.filter(({ path, value }) => {
+    switch (how) {
+      case 'extra':
+        return typeof value === 'object' && value !== null;
+      case 'another case':
+        return typeof value === 'string' && value !== inAnotherCase(value, pick);
+      case 'another name':
+        return typeof path.at(-1) === 'string' && otherName(String(path.at(-1))) !== path.at(-1);
+      case 'missing':
+        return path.length > 0;
+      default:
+        return true;
+    }
+  });
+  if (among.length === 0) return root;
+  const { path, value } = choose(among, at);
+  const put = (by: JsonValue | typeof REMOVED): JsonValue => {
+    const next = replaced(root, path, by);
+    return next === REMOVED ? null : next;
+  };
+  switch (how) {
+    case 'missing':
+      return put(REMOVED);
+    case 'null':
+      return put(null);
+    case 'extra':
+      return put(extended(value, pick));
+    case 'another type':
+      return put(ofAnotherType(value, pick));
+    case 'another case':
+      return put(inAnotherCase(String(value), pick));
+    case 'another name':
+      return renamed(root, path);
+  }
+}
+
+/** An answer after its changes. */
+export function mutated(answer: JsonObject, all: readonly Change[]): JsonValue {
+  return all.reduce<JsonValue>(changed, answer);
+}
