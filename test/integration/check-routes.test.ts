@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, inject, test } from 'vitest';
-import { Sandbox } from '../../sandbox/sandbox.ts';
+import { newSandbox } from '../support/deployment.ts';
 import { runCommand } from '../support/command.ts';
 import { configYaml, testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
@@ -16,7 +16,7 @@ describe('check --live', () => {
   test('prices the first route of each service, and fails where the quoting service does', async ({
     onTestFinished,
   }) => {
-    const sandbox = await started(new Sandbox({ transfersPerSecond: 0 }));
+    const sandbox = await started(newSandbox({ transfersPerSecond: 0 }));
     const stage = new Stage(onTestFinished);
     const file = join(await stage.folder(), 'intentwatch.yaml');
     const { url: baseUrl, quotesUrl } = sandbox;

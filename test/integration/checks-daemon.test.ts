@@ -1,8 +1,9 @@
 import { describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import { Sandbox } from '../../sandbox/sandbox.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
+import { newSandbox } from '../support/deployment.ts';
 import { type TestConfig, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
@@ -15,8 +16,8 @@ const TOKEN = 'a-token-of-the-test-with-32-characters';
 const { later, started } = opening();
 
 /** A sandbox whose transfers take seconds, and whose blocks are final within two. */
-async function newSandbox(): Promise<Sandbox> {
-  return started(new Sandbox({ seed: 5, transfersPerSecond: 0, timeScale: 100, finalitySeconds: 200 }));
+async function slowSandbox(): Promise<Sandbox> {
+  return started(newSandbox({ seed: 5, transfersPerSecond: 0, timeScale: 100, finalitySeconds: 200 }));
 }
 
 function endpointsOf(sandbox: Sandbox, chainId: number): object {
@@ -70,7 +71,7 @@ async function until(url: string, id: string, wanted: { state: string; because?:
 
 describe('a daemon that is given endpoints of a chain while it runs', () => {
   test('reports from then on the proof of each delivery, by webhook, API and metrics', async () => {
-    const sandbox = await newSandbox();
+    const sandbox = await slowSandbox();
     const hook = await started(new TestReceiver());
     const prefix = testPrefix();
     const { daemon, write } = await reloadable(configOf(sandbox, hook, prefix, {}), { later });
@@ -130,7 +131,7 @@ describe('a daemon that is given endpoints of a chain while it runs', () => {
 
 describe('a chain that is removed from the config while payments on it are checked', () => {
   async function checking() {
-    const sandbox = await newSandbox();
+    const sandbox = await slowSandbox();
     const hook = await started(new TestReceiver());
     await fault(sandbox, { type: 'latency', ms: 600_000, path: '/chains/10/' });
     const prefix = testPrefix();
@@ -172,7 +173,7 @@ describe('a chain that is removed from the config while payments on it are check
 
 describe('endpoints of a chain that are down', () => {
   test('have a payment judged that was stated long ago as soon as they answer again', async () => {
-    const sandbox = await newSandbox();
+    const sandbox = await slowSandbox();
     const hook = await started(new TestReceiver());
     const prefix = testPrefix();
     await fault(sandbox, { type: 'bare-error', status: 503, path: '/chains/10/' });
@@ -202,7 +203,7 @@ describe('endpoints of a chain that hang', () => {
   test('hold up neither the checks of another chain nor the end of the daemon', {
     timeout: 500_000,
   }, async () => {
-    const sandbox = await newSandbox();
+    const sandbox = await slowSandbox();
     const hook = await started(new TestReceiver());
     const chains = { 10: endpointsOf(sandbox, 10), 42161: endpointsOf(sandbox, 42161) };
     await fault(sandbox, { type: 'latency', ms: 600_000, path: '/chains/42161/' });

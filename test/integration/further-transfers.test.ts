@@ -1,7 +1,8 @@
 import { expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import { Sandbox } from '../../sandbox/sandbox.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
+import { newSandbox } from '../support/deployment.ts';
 import { TestReceiver, testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
 import { fundAt, orderAt, quoteAt, type SandboxOrder } from '../support/sandbox-order.ts';
@@ -29,7 +30,7 @@ async function firstOf(hook: TestReceiver, intentHash: string): Promise<Rendered
 }
 
 test('transfers of one transaction that are indexed one by one are all found', async () => {
-  const sandbox = await started(new Sandbox({ timeScale: 60, transfersPerSecond: 0 }));
+  const sandbox = await started(newSandbox({ timeScale: 60, transfersPerSecond: 0 }));
   const [sourceTx, destinationTx] = [hashOf(5), hashOf(6)];
   const hook = await watching(sandbox, { sourceTxs: [sourceTx], destinationTxs: [destinationTx] });
   const oneByOne = async (order: SandboxOrder, count: number): Promise<void> => {
@@ -43,7 +44,7 @@ test('transfers of one transaction that are indexed one by one are all found', a
 });
 
 test('an intent that a quote names a day later is found while another of its intents is open', async () => {
-  const sandbox = await started(new Sandbox({ transfersPerSecond: 0 }));
+  const sandbox = await started(newSandbox({ transfersPerSecond: 0 }));
   const fault = async (body: object): Promise<number> => {
     const headers = { 'content-type': 'application/json' };
     const url = `${sandbox.controlUrl}/faults`;

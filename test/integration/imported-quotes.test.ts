@@ -4,6 +4,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import type { JsonObject } from '../../src/domain/json.ts';
+import { INTERFACE_DOMAIN } from '../../src/domain/quotes/quote-signature.ts';
 import { signalled } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
@@ -91,13 +92,14 @@ describe('an imported quote of a deployment whose quotes have another domain', (
 
   test('is invalid where another key signed it, once one quote has proven the domain, also after a restart', async () => {
     const upstream = await serving(() => shown('active'));
-    const valid = await quoteFile(await signedQuote(IN_2100, QUOTE_SIGNER));
+    const { name } = INTERFACE_DOMAIN;
+    const valid = await quoteFile(await signedQuote(IN_2100, QUOTE_SIGNER, name));
     const { hook, config, start } = await watching(upstream.url, [{ file: valid }], { quoteDomain: null });
     const first = await start();
     await isValid(config);
     await first.daemon.close();
-    await writeFile(valid, JSON.stringify(await signedQuote(IN_2100, OTHER_SIGNER)));
-    expect(config.upstream).toEqual({});
+    await writeFile(valid, JSON.stringify(await signedQuote(IN_2100, OTHER_SIGNER, name)));
+    expect(config.upstream).toEqual({ quoteDomain: null });
     await start();
     const events = await hook.until((all) => all.length === 2);
     expect(typesOf(events)).toEqual(['quote.active', 'quote.signature_invalid']);

@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import { describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import { Sandbox } from '../../sandbox/sandbox.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
+import { newSandbox } from '../support/deployment.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import { now, QUOTE_ID, quoteStage, signedQuote, typesOf, UNKNOWN } from '../support/quote-stage.ts';
@@ -81,7 +81,7 @@ describe('quotes of the sandbox', () => {
 
   /** Their events, and their ids; null where this machine stalled until they had expired. */
   async function reported(timeScale: number) {
-    const sandbox = await started(new Sandbox({ timeScale, transfersPerSecond: 0 }));
+    const sandbox = await started(newSandbox({ timeScale, transfersPerSecond: 0 }));
     const { url, controlUrl } = sandbox;
     const post = async (target: string, body: object): Promise<unknown> => {
       const headers = { 'content-type': 'application/json', 'x-api-key': 'sandbox-key' };

@@ -1,7 +1,7 @@
 import { describe, expect, inject, test } from 'vitest';
-import { Sandbox } from '../../sandbox/sandbox.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { SignalMap, Signals } from '../../src/signals.ts';
+import { newSandbox } from '../support/deployment.ts';
 import { signalled, startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
@@ -77,7 +77,7 @@ async function metricsOf(daemon: { url: string }): Promise<string> {
 
 describe('a route at the sandbox', () => {
   test('is reported as available, moved, unavailable and available again, and by a restart not at all', async () => {
-    const sandbox = await started(new Sandbox({ transfersPerSecond: 0 }));
+    const sandbox = await started(newSandbox({ transfersPerSecond: 0 }));
     const hook = await started(new TestReceiver());
     const setup = { baseUrl: sandbox.url, quotesUrl: sandbox.quotesUrl, hook };
     const first = await startOn(setup);

@@ -1,9 +1,9 @@
 import { describe, expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { account } from '../../demo/account.ts';
-import { Sandbox } from '../../sandbox/sandbox.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
+import { newSandbox } from '../support/deployment.ts';
 import { startDaemon, type TestConfig, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
@@ -54,7 +54,7 @@ async function stage(changes: Partial<TestConfig> = {}) {
 
 describe('a transfer that is tracked right after its quote', () => {
   test('is reported in every state that an answer showed, with its metadata, before and after it is indexed', async () => {
-    const sandbox = await started(new Sandbox({ seed: 4, timeScale: 10, transfersPerSecond: 0 }));
+    const sandbox = await started(newSandbox({ seed: 4, timeScale: 10, transfersPerSecond: 0 }));
     const hook = await started(new TestReceiver());
     const { daemon } = await startDaemon({
       baseUrl: sandbox.url,

@@ -9,6 +9,7 @@ import { loadConfig } from '../../src/config/file/load.ts';
 import { Daemon } from '../../src/daemon/daemon.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import { Signals } from '../../src/signals.ts';
+import { upstreamSettings } from './deployment.ts';
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
@@ -34,7 +35,7 @@ export function testPrefix(): string {
 
 /** Writes a config as YAML, for a daemon with an external Redis and any free port. */
 export function configYaml(config: TestConfig): string {
-  return stringify({
+  const sections: { upstream: object } = {
     upstream: {
       baseUrl: config.baseUrl,
       apiKey: 'sandbox-key',
@@ -43,6 +44,9 @@ export function configYaml(config: TestConfig): string {
       timeout: PATIENCE,
       ...config.upstream,
     },
+    ...config.more,
+  };
+  return stringify({
     redis: { url: config.redisUrl, prefix: config.prefix },
     server: { host: '127.0.0.1', port: 0 },
     receivers: Object.entries(config.receivers).map(([name, { url, more = {} }]) => ({
@@ -55,7 +59,8 @@ export function configYaml(config: TestConfig): string {
       ...more,
     })),
     subscriptions: config.subscriptions,
-    ...config.more,
+    ...sections,
+    upstream: upstreamSettings(sections.upstream),
   });
 }
 

@@ -6,9 +6,10 @@ import { inject } from 'vitest';
 import type { Daemon } from '../../src/daemon/daemon.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { INTERFACE_DOMAIN, type QuoteDomain } from '../../src/domain/quotes/quote-signature.ts';
+import type { QuoteDomain } from '../../src/domain/quotes/quote-signature.ts';
 import type { Signals } from '../../src/signals.ts';
 import { startDaemon, type TestConfig, TestReceiver, testPrefix } from './daemon.ts';
+import { DEPLOYMENT } from './deployment.ts';
 import type { opening } from './opening.ts';
 import { type Scripted, ScriptedUpstream } from './scripted-upstream.ts';
 import { IN_2100, QUOTE_CHAIN, QUOTE_SIGNER, signQuote } from './signed-quote.ts';
@@ -26,7 +27,7 @@ export function now(): number {
 export async function signedQuote(
   expiresAt = IN_2100,
   signer = QUOTE_SIGNER,
-  name = INTERFACE_DOMAIN.name,
+  name = DEPLOYMENT.domain.name,
 ): Promise<JsonObject> {
   const covered = {
     name,
@@ -137,7 +138,7 @@ export function quoteStage({ later, started }: ReturnType<typeof opening>) {
       baseUrl: string,
       quotes: (string | { file: string; watchVault?: true })[],
       {
-        quoteDomain = INTERFACE_DOMAIN,
+        quoteDomain = DEPLOYMENT.domain,
         ...more
       }: { quoteDomain?: QuoteDomain | null } & Record<string, unknown> = {},
     ): Promise<Watching> => {
@@ -148,7 +149,7 @@ export function quoteStage({ later, started }: ReturnType<typeof opening>) {
         prefix: testPrefix(),
         receivers: { hook: { url: hook.url, more: { ordering: 'subject', events: ['*', 'intentwatch.*'] } } },
         subscriptions: [{ name: 's', quotes, receivers: ['hook'], ...more }],
-        upstream: quoteDomain === null ? {} : { quoteDomain },
+        upstream: { quoteDomain },
       };
       const start = async () => {
         const running = await startDaemon(config);

@@ -1,6 +1,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { JsonObject } from '../../src/domain/json.ts';
+import { inTheInterface } from './deployment.ts';
 
 /** A request to the scripted upstream: its path without query, and the query. */
 export type ScriptedRequest = { path: string; query: Record<string, string> };
@@ -29,7 +30,11 @@ export class ScriptedUpstream {
     this.#lists = lists;
     this.#server = createServer((request, response) => {
       const url = new URL(request.url ?? '/', 'http://upstream');
-      void this.#serve({ path: url.pathname, query: Object.fromEntries(url.searchParams) }, response);
+      const requested = { path: url.pathname, query: Object.fromEntries(url.searchParams) };
+      const { 'x-api-key': key } = request.headers;
+      const understood = inTheInterface(requested, key === undefined ? undefined : String(key));
+      if (understood === null) response.writeHead(403).end('{"Message":"not at this deployment"}');
+      else void this.#serve(understood, response);
     });
   }
 

@@ -1,5 +1,6 @@
 import type { Hex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
+import { DEPLOYMENT } from './deployment.ts';
 
 /** The signer of the quotes of tests, and a chain that may publish it. */
 export const QUOTE_SIGNER = privateKeyToAccount(`0x${'11'.repeat(32)}`);
@@ -10,7 +11,7 @@ export const IN_2100 = 4_102_444_800;
 
 /**
  * The content of a signature. Written out by each test, not computed by the code under test. `name`: that of the domain, where
- * it is not the interface's.
+ * it is not the deployment's.
  */
 export type Covered = {
   id: string;
@@ -21,7 +22,7 @@ export type Covered = {
 };
 
 /** The data that a quote's signature covers. */
-export function signedData({ id, intentHashes, expiresAt, chainId, name = 'ServiceQuoteV1' }: Covered) {
+export function signedData({ id, intentHashes, expiresAt, chainId, name = DEPLOYMENT.domain.name }: Covered) {
   return {
     domain: { name, version: '1', chainId },
     types: {

@@ -1,0 +1,55 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+/** The integration suite of polls, quotes and proofs: its daemons poll an upstream. */
+const SUITE = [
+  'by-transaction',
+  'further-transfers',
+  'gateway-records',
+  'poll-worker',
+  'tracking',
+  'wallet-pages',
+  'check-routes',
+  'imported-quotes',
+  'partner-routes',
+  'quote-expiry',
+  'routes',
+  'checks-daemon',
+].map((name) => `test/integration/${name}.test.ts`);
+
+const REPORT = z.object({
+  numTotalTests: z.int(),
+  numPassedTests: z.int(),
+  testResults: z.array(
+    z.object({
+      name: z.string(),
+      assertionResults: z.array(
+        z.object({ fullName: z.string(), status: z.string(), failureMessages: z.array(z.string()) }),
+      ),
+    }),
+  ),
+});
+
+test('the suite passes at a deployment with other names, no key, current paths and the oldest first', async () => {
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [join(ROOT, 'node_modules/vitest/vitest.mjs'), 'run', '--reporter=json', '--maxWorkers=2', ...SUITE],
+    { cwd: ROOT, env: { ...process.env, DEPLOYMENT: 'second' }, maxBuffer: 64 * 1_024 * 1_024 },
+  ).catch((error: unknown) => z.object({ stdout: z.string() }).parse(error));
+  const report = REPORT.parse(JSON.parse(stdout.slice(stdout.indexOf('{"'))));
+  const others = report.testResults
+    .flatMap(({ assertionResults }) => assertionResults)
+    .filter(({ status }) => status !== 'passed');
+  const skipped = others.filter(({ fullName }) =>
+    fullName.endsWith('(skipped: needs a deployment with a key)'),
+  );
+  expect(others).toEqual(skipped);
+  expect(report.testResults.length).toBe(SUITE.length);
+  expect(report.numPassedTests).toBe(report.numTotalTests - 1);
+  expect(report.numTotalTests).toBeGreaterThan(SUITE.length * 5);
+}, 1_800_000);
