@@ -12,7 +12,8 @@ const USDC: Readonly<Record<number, string>> = {
 
 const USDT_OPTIMISM = '0x94b008aA00579c1307B0EF2c499aD98a8ce58e58';
 
-function usdcOn(chainId: number): string {
+/** The address of USDC on a chain of the sandbox. Throws where it has none. */
+export function usdcOn(chainId: number): string {
   const address = USDC[chainId];
   if (address === undefined) throw new Error(`no USDC on chain ${chainId}`);
   return address;

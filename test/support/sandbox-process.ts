@@ -55,18 +55,21 @@ export class SandboxProcess {
   readonly program: Program;
   readonly url: string;
   readonly controlUrl: string;
+  readonly quotesUrl: string;
 
-  private constructor(deps: { program: Program; url: string; controlUrl: string }) {
+  private constructor(deps: { program: Program; url: string; controlUrl: string; quotesUrl: string }) {
     this.program = deps.program;
     this.url = deps.url;
     this.controlUrl = deps.controlUrl;
+    this.quotesUrl = deps.quotesUrl;
   }
 
   /** Wraps a program that was started as `sandbox` with any free ports. */
   static async of(program: Program): Promise<SandboxProcess> {
     const [, url = ''] = await program.line(/^upstream: +(http:\S+)/);
     const [, controlUrl = ''] = await program.line(/^control: +(http:\S+)/);
-    return new SandboxProcess({ program, url, controlUrl });
+    const [, quotesUrl = ''] = await program.line(/^quotes: +(http:\S+)/);
+    return new SandboxProcess({ program, url, controlUrl, quotesUrl });
   }
 
   async #get<T>(path: string, schema: z.ZodType<T>): Promise<T> {
