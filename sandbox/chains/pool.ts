@@ -155,7 +155,8 @@ export async function readSigned(text: Hex, chainId: number): Promise<Signed> {
   if (gas < least) {
     throw new RpcError(-32000, `intrinsic gas too low: gas ${gas}, minimum needed ${least}`);
   }
-  const v = transaction.v ?? BigInt(transaction.yParity);
+  // viem gives a typed transaction a `v` of 27 or 28 as well, where nodes have its parity.
+  const v = (type === 'legacy' ? transaction.v : undefined) ?? BigInt(transaction.yParity);
   return {
     raw,
     hash: keccak256(raw),
