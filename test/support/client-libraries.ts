@@ -40,6 +40,7 @@ export type Sendable = { to: Hex; data: Hex; value: string };
 /** A wallet on one chain, behind its JSON-RPC endpoint. */
 export type ClientWallet = {
   address: Hex;
+  chainId: number;
   signTypedData(data: TypedData): Promise<string>;
   /** Sends a transaction and waits for its receipt. Returns its hash; throws where it was reverted. */
   send(transaction: Sendable): Promise<string>;
@@ -86,6 +87,7 @@ const viem: ClientLibrary = {
     const reader = createPublicClient({ chain, transport, pollingInterval: POLL_MS });
     return {
       address: account.address,
+      chainId,
       signTypedData: (data) => account.signTypedData(data),
       async send({ to, data, value }) {
         const hash = await wallet.sendTransaction({ to, data, value: BigInt(value) });
@@ -114,10 +116,13 @@ const ethers: ClientLibrary = {
     const provider = new JsonRpcProvider(rpcUrl, network, {
       staticNetwork: network,
       pollingInterval: POLL_MS,
+      // Blocks come faster than its cache of nonces expires.
+      cacheTimeout: -1,
     });
     const wallet = new Wallet(key, provider);
     return {
       address: hexOf(wallet.address),
+      chainId,
       signTypedData: ({ domain, types, message }) => wallet.signTypedData(domain, types, message),
       async send({ to, data, value }) {
         const sent = await wallet.sendTransaction({ to, data, value: BigInt(value) });

@@ -1,7 +1,7 @@
-import type { Hex } from 'viem';
 import { generatePrivateKey } from 'viem/accounts';
 import { afterAll, beforeAll } from 'vitest';
 import type { ClientLibrary, ClientWallet } from './client-libraries.ts';
+import { usdcOn } from './sandbox-order.ts';
 import { SANDBOX_KEY, SandboxProcess } from './sandbox-process.ts';
 import { ServiceClient } from './service-client.ts';
 import { Stage } from './stage.ts';
@@ -36,8 +36,16 @@ export class ClientStage {
     return new ServiceClient({ baseUrl, quotesUrl, apiKey, prefix: DEPLOYMENT.gatewayPrefix });
   }
 
-  /** A wallet on a chain of the sandbox, with a key of its own unless one is given. */
-  wallet(library: ClientLibrary, chainId: number, key: Hex = generatePrivateKey()): ClientWallet {
-    return library.wallet(key, { chainId, rpcUrl: `${this.sandbox.url}/chains/${chainId}/client` });
+  /** A new wallet on a chain of the sandbox. It has nothing. */
+  wallet(library: ClientLibrary, chainId: number): ClientWallet {
+    const rpcUrl = `${this.sandbox.url}/chains/${chainId}/client`;
+    return library.wallet(generatePrivateKey(), { chainId, rpcUrl });
+  }
+
+  /** The same with a coin and 1,000 USDC of the chain. */
+  async fundedWallet(library: ClientLibrary, chainId: number): Promise<ClientWallet> {
+    const wallet = this.wallet(library, chainId);
+    await this.sandbox.give(wallet.address, { chainId, token: usdcOn(chainId) });
+    return wallet;
   }
 }

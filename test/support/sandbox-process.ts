@@ -114,6 +114,26 @@ export class SandboxProcess {
     PACE.parse(await response.json());
   }
 
+  /** Sets the number of solvers. Without one nobody quotes, and nobody fills a transfer that is funded. */
+  async setSolvers(solvers: number): Promise<void> {
+    await this.#post('/market', { solvers });
+  }
+
+  /** Lets the faucet give an address a coin of an EVM chain, and 1,000 of one of its tokens. */
+  async give(address: string, { chainId, token }: { chainId: number; token: string }): Promise<void> {
+    await this.#post('/faucet', { chainId, address });
+    await this.#post('/faucet', { chainId, address, token });
+  }
+
+  async #post(path: string, body: object): Promise<void> {
+    const response = await fetch(`${this.controlUrl}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    if (!response.ok) throw new Error(await response.text());
+  }
+
   /** Sets these faults, and no others, from now on. */
   async setFaults(faults: readonly Fault[]): Promise<void> {
     await fetch(`${this.controlUrl}/faults`, { method: 'DELETE' });
