@@ -1,140 +1,139 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Hex, isAddress, toHex } from 'viem';
-import type { PrivateKeyAccount } from 'viem/accounts';
-import type { UpstreamClient } from '../../src/upstream/client/client.ts';
+import { type Address, type Hex, isAddress, toHex } from 'viem';
 import type { QuoteSigners } from '../../src/upstream/client/quote-signers.ts';
 import type { Quote } from '../../src/upstream/wire/quote.ts';
+import { checkedFunding, expectSame, type Funding } from './bytes.ts';
 import { type Grant, signErc2612, signErc3009, signPermit2, signPermit3, type Token } from './sign.ts';
 import {
   createVault,
   type GaslessJob,
+  type Service,
   submitErc3009,
   submitPermit2,
   submitPermit3,
-  submitVaultErc2612,
+  submitVaultErc3009,
+  submitVaultPermit,
 } from './submit.ts';
+import type { Wallet } from './wallet.ts';
 
-/** The ways to fund a transfer: send the quote's transaction, or sign and let the service send one. */
-export const METHODS = ['transaction', 'erc-3009', 'eip-2612', 'permit2', 'permit3'] as const;
+/**
+ * The ways to fund a transfer. A quote is funded by its transaction, or by an authorization that the service sends; a
+ * vault by an authorization, by a permit, or by a plain transfer of the token.
+ */
+export const METHODS = [
+  'transaction',
+  'erc-3009',
+  'permit2',
+  'permit3',
+  'vault-erc-3009',
+  'vault-permit',
+  'vault-transfer',
+] as const;
 
 /** One of the ways to fund a transfer. */
 export type Method = (typeof METHODS)[number];
 
 /** All that a payment needs. `amount` is base units. */
-export type Market = {
-  client: UpstreamClient;
-  signers: Pick<QuoteSigners, 'verify'>;
-  owner: PrivateKeyAccount;
+export type Payer = {
+  service: Service;
+  signers: { verify: QuoteSigners['verify'] };
+  wallet: Wallet;
   source: Token;
-  destination: Token;
+  destination: { chainId: number; address: Address };
   amount: bigint;
-  /** Sends the transaction that funds a quote; gives its hash. */
-  send: (quote: Quote) => Promise<string>;
-  /** Reported what was done, a line each. */
+  /** Takes a line for each thing that was done. */
   log: (line: string) => void;
-};
-
-/** What was funded. Ids are as a config wants them: quotes and jobs as bare UUIDs. */
-export type Payment = {
-  intentHash: string;
-  quote: string | null;
-  vault: { address: string; chainId: number } | null;
-  job: { id: string; endpoint: 'status' | 'gateway' } | null;
+  /** Ends every wait. */
+  signal: AbortSignal;
 };
 
 /** The time that an authorization is good, once it is signed. */
 const AUTHORIZED_SECONDS = 3_600;
-const JOB_EVERY_MS = 250;
+const POLL_EVERY_MS = 250;
 
-/** Orders a transfer and funds it. Throws when the order is not what was requested: then nothing is funded. */
-export async function pay(method: Method, market: Market): Promise<Payment> {
+/**
+ * Orders a transfer and funds it. Returns the hash of its intent once the service has published it. Throws when the
+ * order is not what was requested: then nothing is funded.
+ */
+export async function pay(method: Method, payer: Payer): Promise<string> {
   switch (method) {
     case 'transaction': {
-      const quote = await order(market);
-      market.log(`sent ${await market.send(quote)}`);
-      return { intentHash: quote.intentHash, quote: bareId(quote.id), vault: null, job: null };
+      const { quote, funding } = await order(payer);
+      await fund(payer, funding);
+      return quote.intentHash;
     }
     case 'erc-3009':
     case 'permit2':
     case 'permit3': {
-      const quote = await order(market);
-      const submitted = await submit(method, { market, quote });
-      market.log(`signed, ${submitted.id} ${submitted.status}`);
-      const job = { id: bareId(submitted.id), endpoint: 'status' } as const;
-      return { intentHash: quote.intentHash, quote: bareId(quote.id), vault: null, job };
+      const { quote, funding } = await order(payer);
+      const { id, status } = await submit(method, { payer, quote, spender: funding.to });
+      payer.log(`signed, ${id} ${status}`);
+      payer.log(`job ${await publishedJob(payer, id)}`);
+      return quote.intentHash;
     }
-    case 'eip-2612':
-      return payIntoVault(market);
+    case 'vault-erc-3009':
+    case 'vault-permit':
+    case 'vault-transfer':
+      return payIntoVault(method, payer);
     default:
       return method satisfies never;
   }
 }
 
-/** Resolves when the service has done what a job is for. Throws when it failed, or the signal's reason. */
-export async function published(
-  client: UpstreamClient,
-  { id, endpoint }: NonNullable<Payment['job']>,
-  signal: AbortSignal,
-): Promise<string> {
-  for (;;) {
-    const status =
-      endpoint === 'gateway'
-        ? (await client.gaslessJob(id, { signal })).value.status
-        : (await client.status({ jobId: id }, { signal })).value.records[0]?.status;
-    if (status === 'published' || status === 'COMPLETED') return status;
-    if (status?.toLowerCase() === 'failed') throw new Error(`job ${id} failed`);
-    await delay(JOB_EVERY_MS, undefined, { signal });
-  }
+/** Sends the transaction that funds a quote, once the Portal may take the amount. */
+async function fund({ wallet, source, amount, log }: Payer, funding: Funding): Promise<void> {
+  log(`approved ${await wallet.approve(source.address, { spender: funding.to, amount })}`);
+  log(`sent ${await wallet.send(funding)}`);
 }
 
-/** Requests a quote and verifies it: the signature, and the members that the signature does not cover. */
-async function order({ client, signers, owner, source, destination, amount, log }: Market): Promise<Quote> {
-  const { value: quote } = await client.quote({
+/** Requests a quote and checks it: its signature, the members that the signature does not cover, and the bytes. */
+async function order(payer: Payer): Promise<{ quote: Quote; funding: Funding }> {
+  const { service, signers, wallet, source, destination, amount, log } = payer;
+  const owner = wallet.owner.address;
+  const { value: quote } = await service.client.quote({
     type: 'exact-in',
     dappId: 'round-trip',
     slippage: '0.005',
-    source: {
-      chainId: source.chainId,
-      token: source.address,
-      funder: owner.address,
-      amount: String(amount),
-    },
-    destination: {
-      chainId: destination.chainId,
-      token: destination.address,
-      recipient: owner.address,
-    },
+    source: { chainId: source.chainId, token: source.address, funder: owner, amount: String(amount) },
+    destination: { chainId: destination.chainId, token: destination.address, recipient: owner },
   });
   const verdict = await signers.verify(quote.raw);
   if (!verdict.valid) throw new Error(`the quote is not valid, ${verdict.part}: ${verdict.reason}`);
   expectSame('source.chainId', quote.source.chainId, source.chainId);
   expectSame('source.token', quote.source.token, source.address);
-  expectSame('source.amount', quote.source.amount, String(amount));
-  expectSame('source.funder', quote.source.funder, owner.address);
+  expectSame('source.amount', quote.source.amount, amount);
+  expectSame('source.funder', quote.source.funder, owner);
   expectSame('destination.chainId', quote.destination.chainId, destination.chainId);
   expectSame('destination.token', quote.destination.token, destination.address);
-  expectSame('destination.recipient', quote.destination.recipient, owner.address);
+  expectSame('destination.recipient', quote.destination.recipient, owner);
   log(`${quote.id} gives ${quote.destination.amountOut}, signed by ${verdict.signer}: valid`);
-  return quote;
+  const funding = checkedFunding(quote, {
+    source: { chainId: source.chainId, token: source.address, amount },
+    destination: { chainId: destination.chainId, token: destination.address, recipient: owner },
+    refundRecipient: owner,
+  });
+  log('its bytes pay what was requested');
+  return { quote, funding };
 }
 
 async function submit(
   method: 'erc-3009' | 'permit2' | 'permit3',
-  { market: { client, owner, source, amount }, quote }: { market: Market; quote: Quote },
+  { payer, quote, spender }: { payer: Payer; quote: Quote; spender: Address },
 ): Promise<GaslessJob> {
-  const grant = { owner, token: source, spender: portalOf(quote), amount, until: inAnHour() };
+  const { service } = payer;
+  const grant = grantTo(spender, payer);
   switch (method) {
     case 'erc-3009': {
       const signed = await signErc3009(grant, random32());
-      return (await submitErc3009(client, { quoteId: quote.id, ...signed })).value;
+      return (await submitErc3009(service, { quoteId: quote.id, ...signed })).value;
     }
     case 'permit2': {
       const signed = await signPermit2(grant, BigInt(random32()));
-      return (await submitPermit2(client, { quoteId: quote.id, ...signed })).value;
+      return (await submitPermit2(service, { quoteId: quote.id, ...signed })).value;
     }
     case 'permit3': {
       const signed = await signPermit3(grant, { salt: random32(), nowSeconds: nowSeconds() });
-      return (await submitPermit3(client, { quoteId: quote.id, ...signed })).value;
+      return (await submitPermit3(service, { quoteId: quote.id, ...signed })).value;
     }
     default:
       return method satisfies never;
@@ -142,50 +141,88 @@ async function submit(
 }
 
 /** A vault is quoted as it is created. Its answer bears no signature. */
-async function payIntoVault(market: Market): Promise<Payment> {
-  const { client, owner, source, destination, amount, log } = market;
-  const { value: vault } = await createVault(client, {
+async function payIntoVault(
+  method: 'vault-erc-3009' | 'vault-permit' | 'vault-transfer',
+  payer: Payer,
+): Promise<string> {
+  const { service, wallet, source, amount, log } = payer;
+  const owner = wallet.owner.address;
+  const { value: vault } = await createVault(service, {
     sourceChainId: source.chainId,
-    destinationChainId: destination.chainId,
-    sourceToken: source.address,
-    destinationToken: destination.address,
     amount: String(amount),
-    recipient: owner.address,
-    refundRecipient: owner.address,
+    recipient: owner,
+    depositor: owner,
+    refundRecipient: owner,
   });
-  const { vaultAddress, intentHash } = vault;
-  expectSame('amount', vault.raw.amount, String(amount));
-  expectSame('sourceChainId', vault.chainId, source.chainId);
-  if (vaultAddress === null || !isAddress(vaultAddress))
-    throw new Error('vaultAddress: expected an EVM address');
-  if (intentHash === null) throw new Error('intentHash: found nothing, expected the intent of the vault');
-  log(`vault ${vaultAddress} on chain ${source.chainId}`);
-  const grant: Grant = { owner, token: source, spender: vaultAddress, amount, until: inAnHour() };
-  const { value: job } = await submitVaultErc2612(client, await signErc2612(grant, 0n));
-  if (job.id === null) throw new Error('id: found nothing, expected the id of the job');
-  log(`signed, gasless:gateway:${job.id} ${job.status}`);
-  return {
-    intentHash,
-    quote: null,
-    vault: { address: vaultAddress, chainId: source.chainId },
-    job: { id: job.id, endpoint: 'gateway' },
-  };
+  const { vaultAddress: address } = vault;
+  if (address === null || !isAddress(address)) throw new Error('vaultAddress: expected an EVM address');
+  expectSame('amount', vault.raw.amount, amount);
+  log(`vault ${address} on chain ${source.chainId}`);
+  if (method === 'vault-transfer') {
+    log(`sent ${await wallet.transfer(source.address, { to: address, amount })}`);
+  } else {
+    const job = await submitToVault(method, { payer, vault: address });
+    if (job.id === null) throw new Error('id: found nothing, expected the id of the job');
+    log(`signed, gasless:gateway:${job.id} ${job.status}`);
+    log(`job ${await completedJob(payer, job.id)}`);
+  }
+  return publishedVault(payer, address);
 }
 
-/** The contract that a quote is funded at: the one that its transaction would call. */
-function portalOf({ transaction }: Quote): Hex {
-  const to = transaction?.to;
-  if (typeof to === 'string' && isAddress(to)) return to;
-  throw new Error('execution.transaction.to: expected an EVM address');
+async function submitToVault(
+  method: 'vault-erc-3009' | 'vault-permit',
+  { payer, vault }: { payer: Payer; vault: Address },
+) {
+  const { service, wallet, source } = payer;
+  const grant = grantTo(vault, payer);
+  if (method === 'vault-permit') {
+    const nonce = await wallet.permitNonce(source.address);
+    const { spender: depositAddress, ...permit } = await signErc2612(grant, nonce);
+    return (await submitVaultPermit(service, { ...permit, depositAddress })).value;
+  }
+  const { authorization, signature } = await signErc3009(grant, random32());
+  const payload = { chainId: source.chainId, ...authorization, signature };
+  return (await submitVaultErc3009(service, payload)).value;
 }
 
-function expectSame(field: string, found: unknown, expected: string | number): void {
-  if (String(found).toLowerCase() === String(expected).toLowerCase()) return;
-  throw new Error(`${field}: found ${JSON.stringify(found)}, expected ${expected} as asked`);
+/** The status of a job of v1 that has done what it is for. */
+function publishedJob({ service: { client }, signal }: Payer, id: string): Promise<string> {
+  const jobId = id.slice(id.indexOf(':') + 1);
+  return polled(signal, async () => {
+    const [job] = (await client.status({ jobId }, { signal })).value.records;
+    if (job?.status === 'failed') throw new Error(`${id} failed`);
+    return job?.status === 'published' ? job.status : null;
+  });
 }
 
-function bareId(id: string): string {
-  return id.slice(id.indexOf(':') + 1);
+/** The same of a job of the vault endpoints. */
+function completedJob({ service: { client }, signal }: Payer, id: string): Promise<string> {
+  return polled(signal, async () => {
+    const { status, raw } = (await client.gaslessJob(id, { signal })).value;
+    if (status === 'FAILED') throw new Error(`job ${id} failed: ${raw.error}`);
+    return status === 'COMPLETED' ? status : null;
+  });
+}
+
+/** The intent that a funded vault became. */
+function publishedVault({ service: { client }, source, signal }: Payer, address: Address): Promise<string> {
+  return polled(signal, async () => {
+    const { value: vault } = await client.vault({ address, chainId: source.chainId }, { signal });
+    return vault.state === 'PUBLISHED' ? vault.intentHash : null;
+  });
+}
+
+/** Polls until there is an answer. */
+async function polled(signal: AbortSignal, poll: () => Promise<string | null>): Promise<string> {
+  for (;;) {
+    const answer = await poll();
+    if (answer !== null) return answer;
+    await delay(POLL_EVERY_MS, undefined, { signal });
+  }
+}
+
+function grantTo(spender: Address, { wallet: { owner }, source: token, amount }: Payer): Grant {
+  return { owner, token, spender, amount, until: BigInt(nowSeconds() + AUTHORIZED_SECONDS) };
 }
 
 function random32(): Hex {
@@ -194,8 +231,4 @@ function random32(): Hex {
 
 function nowSeconds(): number {
   return Math.floor(Date.now() / 1_000);
-}
-
-function inAnHour(): bigint {
-  return BigInt(nowSeconds() + AUTHORIZED_SECONDS);
 }

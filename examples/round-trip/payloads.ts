@@ -75,11 +75,10 @@ export const vaultErc3009Schema = z.strictObject({
   signature: hexField({ bytes: 65 }),
 });
 
-/** `spender` is the vault. */
-export const vaultErc2612Schema = z.strictObject({
+export const vaultPermitSchema = z.strictObject({
   chainId: chainField,
   owner: evmField,
-  spender: evmField,
+  depositAddress: evmField,
   value: digitsField,
   deadline: secondsField,
   signature: hexField({ bytes: 65 }),
@@ -87,12 +86,10 @@ export const vaultErc2612Schema = z.strictObject({
 
 export const createVaultSchema = z.strictObject({
   sourceChainId: chainField,
-  destinationChainId: chainField,
-  sourceToken: z.string().min(1),
-  destinationToken: z.string().min(1),
   amount: digitsField,
   recipient: z.string().min(1),
-  refundRecipient: z.string().min(1).optional(),
+  depositor: evmField,
+  refundRecipient: evmField.optional(),
 });
 
 /** A signed ERC-3009 authorization for a quote. */
@@ -104,11 +101,11 @@ export type Permit2Payload = z.input<typeof permit2Schema>;
 /** A signed Permit3 for a quote. */
 export type Permit3Payload = z.input<typeof permit3Schema>;
 
-/** A signed ERC-3009 authorization for a vault, the same in both generations of paths. */
+/** A signed ERC-3009 authorization for a vault. */
 export type VaultErc3009Payload = z.input<typeof vaultErc3009Schema>;
 
 /** A signed EIP-2612 permit for a vault. */
-export type VaultErc2612Payload = z.input<typeof vaultErc2612Schema>;
+export type VaultPermitPayload = z.input<typeof vaultPermitSchema>;
 
-/** A request for a deposit vault. Amounts are base units. */
+/** A request for a deposit vault, which `depositor` funds. Amounts are base units. */
 export type CreateVaultRequest = z.input<typeof createVaultSchema>;

@@ -1,29 +1,34 @@
 /**
- * A transfer as its sender sees it: discover what can be quoted, get a quote, verify it, fund it in each of five ways,
- * and follow it to `settled` by the webhooks of a daemon that watches the sender's wallet. See README.md.
+ * Transfers as their sender sees them: discover what can be quoted, get a quote, check it and its bytes, fund it in each
+ * of seven ways, and follow it to `settled` by the webhooks of a daemon that watches the sender's wallet. One more is
+ * filled by nobody, and is followed to `refunded`. See README.md.
  */
 import { parseArgs } from 'node:util';
-import { isAddress, isHex } from 'viem';
+import { type Address, isAddress, isHex } from 'viem';
 import { type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts';
-import { z } from 'zod';
+import { provableDomain } from '../../src/domain/quotes/quote-signature.ts';
 import { Secret } from '../../src/secret.ts';
 import { UpstreamClient } from '../../src/upstream/client/client.ts';
 import { QuoteSigners } from '../../src/upstream/client/quote-signers.ts';
-import { METHODS, type Method, pay, published } from './pay.ts';
-import type { Token } from './sign.ts';
+import { METHODS, type Payer, pay } from './pay.ts';
+import { createWallet, type Wallet } from './wallet.ts';
 import { type Event, Webhooks } from './webhooks.ts';
 
 const SOURCE_CHAIN = 8453;
 const DESTINATION_CHAIN = 10;
 const AMOUNT = 25_000_000n;
 
-/** A transfer that has ended otherwise does not settle any more. */
-const LOST = ['refunded', 'failed'];
+/** The statuses of a transfer that has ended, and the last of one that is sound. */
+const ENDS = ['settled', 'refunded', 'failed'] as const;
+type End = 'settled' | 'refunded';
 
 const { values: flags } = parseArgs({
   options: {
     'base-url': { type: 'string', default: 'http://127.0.0.1:8080' },
+    'rpc-url': { type: 'string', default: `http://127.0.0.1:8080/chains/${SOURCE_CHAIN}/wallet` },
     'control-url': { type: 'string', default: 'http://127.0.0.1:8081' },
+    'quote-domain': { type: 'string', default: 'ServiceQuoteV1' },
+    'gateway-prefix': { type: 'string', default: 'deposit-gateway' },
     port: { type: 'string', default: '8090' },
     timeout: { type: 'string', default: '900' },
     wallet: { type: 'boolean', default: false },
@@ -43,62 +48,76 @@ function sender(): PrivateKeyAccount {
   return privateKeyToAccount(key);
 }
 
-/** Finds USDC on a chain, among all that can be quoted. */
-async function discover(client: UpstreamClient): Promise<{ source: Token; destination: Token }> {
+/** Finds USDC on both chains, among all that can be quoted. */
+async function discover(client: UpstreamClient): Promise<{ source: Address; destination: Address }> {
   const [chains, tokens] = await Promise.all([client.chains(), client.tokens()]);
   console.log(`discovered ${chains.value.entries.length} chains, ${tokens.value.entries.length} tokens`);
-  const usdc = (chainId: number): Token => {
+  const usdc = (chainId: number): Address => {
     const token = tokens.value.entries.find((entry) => entry.chainId === chainId && entry.symbol === 'USDC');
     const address = token?.address;
     if (address === undefined || !isAddress(address)) throw new Error(`no USDC on chain ${chainId}`);
-    return { chainId, address, name: 'USD Coin' };
+    return address;
   };
   return { source: usdc(SOURCE_CHAIN), destination: usdc(DESTINATION_CHAIN) };
 }
 
-/** There is no chain behind the sandbox: it is reported that the transaction was seen. Elsewhere, a wallet sends it. */
-async function sendAtSandbox(quoteId: string): Promise<string> {
-  const response = await fetch(`${flags['control-url']}/fund`, {
+/** Sets the number of solvers of the sandbox. Without one, nobody fills a transfer that is funded. */
+async function setSolvers(solvers: number): Promise<void> {
+  const response = await fetch(`${flags['control-url']}/market`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ quoteId }),
+    body: JSON.stringify({ solvers }),
   });
-  const body: unknown = await response.json();
-  if (!response.ok) throw new Error(`the sandbox did not fund ${quoteId}: ${JSON.stringify(body)}`);
-  return z.object({ sourceTxHash: z.string() }).parse(body).sourceTxHash;
+  if (!response.ok) throw new Error(`the sandbox has no market: HTTP ${response.status}`);
 }
 
-/** The transfers that are followed, by the id of their intent, and those of them that have settled. */
+/** A wallet whose transactions are sent while nobody fills transfers. */
+function unfilled(wallet: Wallet): Wallet {
+  return {
+    ...wallet,
+    async send(funding) {
+      await setSolvers(0);
+      try {
+        return await wallet.send(funding);
+      } finally {
+        await setSolvers(3);
+      }
+    },
+  };
+}
+
+/** The transfers that are followed, by the id of their intent, and those of them that have not ended. */
 class Following {
-  readonly #methods = new Map<string, Method>();
+  readonly #followed = new Map<string, { name: string; end: End }>();
   readonly #early: Event[] = [];
-  readonly #unsettled = new Set<string>();
+  readonly #open = new Set<string>();
   readonly #done = Promise.withResolvers<void>();
   #isComplete = false;
 
-  /** All of them settled; throws when one ended otherwise. */
+  /** All of them ended as expected; throws when one ended otherwise. */
   readonly done: Promise<void> = this.#done.promise;
 
   /** Takes an event. One can come before the answer to what it is about: it is stored for then. */
   take(event: Event): void {
     const { subject, status, sequence } = event.data;
-    const method = this.#methods.get(subject.id);
-    if (method === undefined) {
+    const followed = this.#followed.get(subject.id);
+    if (followed === undefined) {
       this.#early.push(event);
       return;
     }
-    console.log(`${method}: webhook ${event.type} #${sequence} of ${subject.id}, signature verified`);
-    if (status === 'settled') this.#unsettled.delete(subject.id);
-    if (status !== null && LOST.includes(status)) {
-      this.#done.reject(new Error(`${method}: ${subject.id} is ${status}, expected settled`));
+    const { name, end } = followed;
+    console.log(`${name}: webhook ${event.type} #${sequence} of ${subject.id}, signature verified`);
+    if (status === end) this.#open.delete(subject.id);
+    else if (ENDS.some((other) => other === status)) {
+      this.#done.reject(new Error(`${name}: ${subject.id} is ${status}, expected ${end}`));
     }
     this.#poll();
   }
 
-  add(method: Method, intentHash: string): void {
+  add(name: string, { intentHash, end }: { intentHash: string; end: End }): void {
     const id = `intent:${intentHash.toLowerCase()}`;
-    this.#unsettled.add(id);
-    this.#methods.set(id, method);
+    this.#open.add(id);
+    this.#followed.set(id, { name, end });
     for (const event of this.#early.splice(0)) this.take(event);
   }
 
@@ -109,21 +128,22 @@ class Following {
   }
 
   #poll(): void {
-    if (this.#isComplete && this.#unsettled.size === 0) this.#done.resolve();
+    if (this.#isComplete && this.#open.size === 0) this.#done.resolve();
   }
 }
 
 async function run(owner: PrivateKeyAccount): Promise<void> {
   const signal = AbortSignal.timeout(Number(flags.timeout) * 1_000);
+  const prefix = flags['gateway-prefix'];
   const client = new UpstreamClient({
     baseUrl: flags['base-url'],
     apiKey: new Secret(variable('UPSTREAM_API_KEY')),
     timeoutMs: 10_000,
     gateway: {
-      prefix: 'deposit-gateway',
-      vaultPath: '/v1/deposit-gateway/{vaultAddress}',
+      prefix,
+      vaultPath: `/${prefix}/v2/depositAddresses/{vaultAddress}`,
       chainParam: 'sourceChainId',
-      jobPath: '/v1/deposit-gateway/status?id={id}',
+      jobPath: `/${prefix}/v1/gasless/jobs/{id}`,
     },
   });
   const following = new Following();
@@ -137,20 +157,31 @@ async function run(owner: PrivateKeyAccount): Promise<void> {
   try {
     await webhooks.start(Number(flags.port));
     const tokens = await discover(client);
-    const signers = new QuoteSigners({ client });
+    const wallet = createWallet({ owner, chainId: SOURCE_CHAIN, rpcUrl: flags['rpc-url'] });
+    const domain = provableDomain({ name: flags['quote-domain'], version: '1', isExplicit: true });
+    const payerOf = (name: string): Payer => ({
+      service: { client, prefix },
+      signers,
+      wallet,
+      source,
+      destination: { chainId: DESTINATION_CHAIN, address: tokens.destination },
+      amount: AMOUNT,
+      log: (line) => console.log(`${name}: ${line}`),
+      signal,
+    });
+    const signers = new QuoteSigners({ client, domain });
+    const source = await wallet.token(tokens.source);
     for (const method of METHODS) {
-      const log = (line: string): void => console.log(`${method}: ${line}`);
-      const send = ({ id }: { id: string }): Promise<string> => sendAtSandbox(id);
-      const payment = await pay(method, { ...tokens, client, signers, owner, amount: AMOUNT, send, log });
-      following.add(method, payment.intentHash);
-      if (payment.job !== null) log(`job ${await published(client, payment.job, signal)}`);
+      following.add(method, { intentHash: await pay(method, payerOf(method)), end: 'settled' });
     }
+    const nobodyFills = { ...payerOf('refund'), wallet: unfilled(wallet) };
+    following.add('refund', { intentHash: await pay('transaction', nobodyFills), end: 'refunded' });
     following.complete();
     const expired = new Promise<never>((_resolve, reject) => {
-      signal.addEventListener('abort', () => reject(new Error(`not all settled within ${flags.timeout} s`)));
+      signal.addEventListener('abort', () => reject(new Error(`not all ended within ${flags.timeout} s`)));
     });
     await Promise.race([following.done, expired]);
-    console.log(`${METHODS.length} of ${METHODS.length} settled`);
+    console.log(`${METHODS.length} of ${METHODS.length} settled, 1 of 1 refunded`);
   } finally {
     await Promise.all([webhooks.close(), client.close()]);
   }

@@ -1,9 +1,9 @@
 import { encodeAbiParameters, type Hex, keccak256, parseAbiParameters } from 'viem';
 import type { PrivateKeyAccount } from 'viem/accounts';
-import type { Erc3009Payload, Permit2Payload, Permit3Payload, VaultErc2612Payload } from './payloads.ts';
+import type { Erc3009Payload, Permit2Payload, Permit3Payload } from './payloads.ts';
 
-/** A token and the chain it is on. */
-export type Token = { chainId: number; address: Hex; name: string };
+/** A token and the chain it is on. Its contract states the name and version of its signing domain. */
+export type Token = { chainId: number; address: Hex; name: string; version: string };
 
 /** Who gives how much (base units) of which token to whom, until when (Unix seconds). */
 export type Grant = { owner: PrivateKeyAccount; token: Token; spender: Hex; amount: bigint; until: bigint };
@@ -11,9 +11,9 @@ export type Grant = { owner: PrivateKeyAccount; token: Token; spender: Hex; amou
 const PERMIT2 = '0x000000000022D473030F116dDEE9F6B43aC78BA3';
 const PERMIT3 = '0x000000000033d473030f116ddee9f6b43ac78ba3';
 
-/** The domain of a token's own signatures. On a real chain, read it from the token: `eip712Domain()`. */
-function tokenDomain({ name, chainId, address }: Token) {
-  return { name, version: '2', chainId, verifyingContract: address } as const;
+/** The domain of a token's own signatures. */
+function tokenDomain({ name, version, chainId, address }: Token) {
+  return { name, version, chainId, verifyingContract: address } as const;
 }
 
 /** Authorizes one transfer to `spender`, by ERC-3009. `nonce` is 32 bytes that the owner has not used. */
@@ -48,11 +48,8 @@ export async function signErc3009(
   return { authorization: { ...message, ...texts }, signature };
 }
 
-/** Permits `spender` to take the amount, by EIP-2612. On a real chain, read the nonce from the token: `nonces(owner)`. */
-export async function signErc2612(
-  { owner, token, spender, amount, until }: Grant,
-  nonce: bigint,
-): Promise<VaultErc2612Payload> {
+/** Permits `spender` to take the amount, by EIP-2612. `nonce` is the token's `nonces(owner)`. */
+export async function signErc2612({ owner, token, spender, amount, until }: Grant, nonce: bigint) {
   const signature = await owner.signTypedData({
     domain: tokenDomain(token),
     types: {

@@ -18,9 +18,12 @@ import {
   erc3009Schema,
   permit2Schema,
   permit3Schema,
-  vaultErc2612Schema,
   vaultErc3009Schema,
+  vaultPermitSchema,
 } from './payloads.ts';
+
+/** The service at one deployment. `prefix` is the word in the paths of its vault endpoints. */
+export type Service = { client: UpstreamClient; prefix: string };
 
 /** Options of a submit: how often the identical bytes are sent before the failure is passed on. */
 export type SubmitOptions = RequestOptions & { patience?: Patience };
@@ -70,34 +73,26 @@ export const submitPermit3 = submitOf({
 /** Funds a vault by a signed ERC-3009 authorization. */
 export const submitVaultErc3009 = submitOf({
   endpoint: 'submit-vault-erc-3009',
-  path: '/v1/deposit-gateway/submit/erc-3009',
+  path: '/{prefix}/v1/gasless/transferWithAuthorization',
   schema: vaultErc3009Schema,
   ...gatewayJob,
 });
 
 /** Funds a vault by a signed EIP-2612 permit. */
-export const submitVaultErc2612 = submitOf({
-  endpoint: 'submit-vault-erc-2612',
-  path: '/v1/deposit-gateway/submit/erc-2612',
-  schema: vaultErc2612Schema,
+export const submitVaultPermit = submitOf({
+  endpoint: 'submit-vault-permit',
+  path: '/{prefix}/v1/gasless/permit',
+  schema: vaultPermitSchema,
   ...gatewayJob,
 });
 
-/** Funds a vault by a signed ERC-3009 authorization, at the older path. */
-export const transferWithAuthorization = submitOf({
-  endpoint: 'submit-transfer-with-authorization',
-  path: '/deposit-gateway/v1/gasless/transferWithAuthorization',
-  schema: vaultErc3009Schema,
-  ...gatewayJob,
-});
-
-/** Creates a quoted deposit vault, in one request. An unfunded one costs nothing, so it may be created again. */
+/** Creates a quoted deposit vault, in one request. While it is not funded, the same request gives the same vault. */
 export async function createVault(
-  client: UpstreamClient,
+  { client, prefix }: Service,
   request: CreateVaultRequest,
   options: RequestOptions = {},
 ): Promise<Answer<VaultRecord>> {
-  const path = '/v1/deposit-gateway/deposit-addresses';
+  const path = `/${prefix}/v2/depositAddresses`;
   const body = payloadOf(createVaultSchema, request);
   return client.request(
     { endpoint: 'create-vault', expected: VAULT_EXPECTED, read: readVault, path, body },
@@ -121,12 +116,13 @@ export function submitAdvice(advice: Advice): Exclude<Advice, 'retry-bounded'> |
  */
 function submitOf<Schema extends z.ZodType, Job>(
   call: UpstreamCall<Job> & { schema: Schema },
-): (client: UpstreamClient, payload: z.input<Schema>, options?: SubmitOptions) => Promise<Answer<Job>> {
-  const { schema, ...question } = call;
-  return async (client, payload, options = {}) => {
+): (service: Service, payload: z.input<Schema>, options?: SubmitOptions) => Promise<Answer<Job>> {
+  const { schema, path: template, ...question } = call;
+  return async ({ client, prefix }, payload, options = {}) => {
+    const path = template.replace('{prefix}', prefix);
     // One text, so every attempt sends the same bytes.
     const body = payloadOf(schema, payload);
-    return retry(() => client.request({ ...question, body }, options), options);
+    return retry(() => client.request({ ...question, path, body }, options), options);
   };
 }
 

@@ -18,7 +18,7 @@ const OPTIMISM = '0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85';
 const SPENDER = '0x1111111111111111111111111111111111111111';
 const SIGNATURE = `0x${'12'.repeat(64)}1b`;
 const AMOUNT = '100000000';
-const TOKEN = { chainId: 8453, address: BASE, name: 'USD Coin' } as const;
+const TOKEN = { chainId: 8453, address: BASE, name: 'USD Coin', version: '2' } as const;
 const UNTIL = 99_999_999_999n;
 
 /** Signed payloads per way to fund; each is accepted once, and recognised again. */

@@ -9,7 +9,7 @@ const USDC_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
 const SOLANA_WALLET = '4Nd1mBQtrMJVYVfKf2PJy9NZUZdTAsp7D4xWLs4gDB4T';
 const REFUNDS = '0x2222222222222222222222222222222222222222';
 const WALLET = '0x52908400098527886E0F7030069857D2E4169EE7';
-const TOKEN = { chainId: 8453, address: USDC_BASE, name: 'USD Coin' } as const;
+const TOKEN = { chainId: 8453, address: USDC_BASE, name: 'USD Coin', version: '2' } as const;
 const CREATE = '/deposit-gateway/v2/depositAddresses';
 const FOUR_HOURS = 4 * 3_600;
 

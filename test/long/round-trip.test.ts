@@ -1,84 +1,49 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
+import type { Hex } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
-import { describe, expect, test } from 'vitest';
-import { METHODS, type Method, type Payment, pay } from '../../examples/round-trip/pay.ts';
-import { Sandbox } from '../../sandbox/sandbox.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { METHODS } from '../../examples/round-trip/pay.ts';
 import { loadConfig } from '../../src/config/file/load.ts';
-import { Secret } from '../../src/secret.ts';
-import { UpstreamClient } from '../../src/upstream/client/client.ts';
-import { QuoteSigners } from '../../src/upstream/client/quote-signers.ts';
-import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/port.ts';
 import type { Program } from '../support/program.ts';
-import { SANDBOX_KEY } from '../support/sandbox-process.ts';
+import { usdcOn } from '../support/sandbox-order.ts';
+import { SANDBOX_KEY, SandboxProcess } from '../support/sandbox-process.ts';
 import { RECEIVER_NAME, Stage } from '../support/stage.ts';
 
 const EXAMPLE = join(import.meta.dirname, '../../examples/round-trip');
 const SECRET = `whsec_${Buffer.alloc(32, 3).toString('base64')}`;
-const USDC_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';
-const USDC_OPTIMISM = '0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85';
 
 /** Of this seed's draws for the first five orders, none is `pending` for less than 41 s or `filled` for less than 118 s. */
 const SEED = 16_149;
 const TIME_SCALE = 10;
 
-type Started = { upstreamUrl: string; controlUrl: string; key: string; port: number };
+/** The names of a deployment, which the program gets by flags. */
+const NAMES = ['--quote-domain', 'AcmeQuoteV1', '--gateway-prefix', 'acme-vaults'];
 
-function start(stage: Stage, { upstreamUrl, controlUrl, key, port }: Started): Promise<Program> {
-  const urls = [
-    '--base-url',
-    upstreamUrl,
-    '--control-url',
-    controlUrl,
-    '--port',
-    String(port),
-    '--timeout',
-    '600',
-  ];
-  return stage.program(join(EXAMPLE, 'round-trip.ts'), urls, {
-    SENDER_KEY: key,
-    UPSTREAM_API_KEY: SANDBOX_KEY,
-    WEBHOOK_SECRET: SECRET,
-  });
+const SETTLED = ['intent.pending', 'intent.filled', 'intent.settled'];
+const REFUNDED = ['intent.pending', 'intent.expired', 'intent.refundable', 'intent.refunded'];
+
+async function startSandbox(stage: Stage): Promise<SandboxProcess> {
+  const ports = ['--port=0', '--control-port=0', '--transfers-per-second=0', '--wallets=1'];
+  const pace = [`--seed=${SEED}`, `--time-scale=${TIME_SCALE}`, '--faucet'];
+  return SandboxProcess.of(await stage.intentwatch(['sandbox', ...ports, ...pace, ...NAMES]));
 }
 
-/** The ids that a sandbox of this seed gives to the example's orders: they are the same in each sandbox. */
-async function rehearse(owner: ReturnType<typeof privateKeyToAccount>): Promise<Map<Method, Payment>> {
-  const sandbox = new Sandbox({ seed: SEED, transfersPerSecond: 0, timeScale: TIME_SCALE });
-  await sandbox.start();
-  const client = new UpstreamClient({
-    baseUrl: sandbox.url,
-    apiKey: new Secret(SANDBOX_KEY),
-    timeoutMs: 10_000,
-    gateway: {
-      prefix: 'deposit-gateway',
-      vaultPath: '/v1/deposit-gateway/{vaultAddress}',
-      chainParam: 'sourceChainId',
-      jobPath: '/deposit-gateway/v1/gasless/jobs/{id}',
-    },
-  });
-  try {
-    const payments = new Map<Method, Payment>();
-    for (const method of METHODS) {
-      const payment = await pay(method, {
-        client,
-        signers: new QuoteSigners({ client }),
-        owner,
-        source: { chainId: 8453, address: USDC_BASE, name: 'USD Coin' },
-        destination: { chainId: 10, address: USDC_OPTIMISM, name: 'USD Coin' },
-        amount: 25_000_000n,
-        send: async () => 'nothing: here it is not followed',
-        log: () => {},
-      });
-      payments.set(method, payment);
-    }
-    return payments;
-  } finally {
-    await client.close();
-    await sandbox.close();
-  }
+/** Starts the program; `upstreamUrl` where it is not the sandbox itself. */
+async function start(
+  stage: Stage,
+  deps: { sandbox: SandboxProcess; key: Hex; port: number; upstreamUrl?: string },
+): Promise<Program> {
+  const { sandbox, key, port, upstreamUrl = sandbox.url } = deps;
+  const urls = { base: upstreamUrl, rpc: `${sandbox.url}/chains/8453/wallet`, control: sandbox.controlUrl };
+  const flags = Object.entries(urls).flatMap(([name, url]) => [`--${name}-url`, url]);
+  return stage.program(
+    join(EXAMPLE, 'round-trip.ts'),
+    [...flags, ...NAMES, '--port', String(port), '--timeout', '600'],
+    { SENDER_KEY: key, UPSTREAM_API_KEY: SANDBOX_KEY, WEBHOOK_SECRET: SECRET },
+  );
 }
 
 async function relay(
@@ -113,63 +78,37 @@ async function relay(
   };
 }
 
-function followed(program: Program, method: Method, subject: string): string[] {
-  const pattern = /^(\S+): webhook (\S+) #\d+ of (\S+), signature verified$/;
-  return program.stdout.flatMap((line) => {
-    const [, of, type = '', id] = pattern.exec(line) ?? [];
-    return of === method && id === subject ? [type] : [];
-  });
+/** The events that the program reported of each transfer, by its name; every transfer is one intent. */
+function reported(program: Program): Map<string, { intents: Set<string>; types: string[] }> {
+  const found = new Map<string, { intents: Set<string>; types: string[] }>();
+  for (const line of program.stdout) {
+    const [, name = '', type = '', intent] =
+      /^(\S+): webhook (\S+) #\d+ of (\S+), signature verified$/.exec(line) ?? [];
+    if (intent === undefined) continue;
+    const { intents, types } = found.get(name) ?? { intents: new Set(), types: [] };
+    found.set(name, { intents: intents.add(intent), types: [...types, type] });
+  }
+  return found;
 }
 
-/** Expects some of the types, in any order, and the last: a state that came and went between two polls is not reported. */
-function expectReported(
-  found: readonly string[],
-  { types, method }: { types: readonly string[]; method: Method },
-): void {
-  expect(found.toSorted(), method).toEqual(types.filter((type) => found.includes(type)).toSorted());
-  expect(found, method).toContain(types.at(-1));
-}
-
-describe.concurrent('the round trip of the examples', () => {
-  test('goes from discovery to settled by webhook in each of the five ways to fund', async ({
+describe('the round trip of the examples', () => {
+  test('goes from discovery to the end by webhook in each way to fund, and is refunded where nobody fills', async ({
     onTestFinished,
   }) => {
     const stage = new Stage(onTestFinished);
     const key = generatePrivateKey();
     const owner = privateKeyToAccount(key);
-    const payments = await rehearse(owner);
-    const [sandbox, redis, accounting, port] = await Promise.all([
-      stage.sandbox({ seed: SEED, timeScale: TIME_SCALE, wallets: 1 }),
-      stage.redis(),
-      stage.receiver(),
-      freePort(),
-    ]);
-    const all = [...payments.values()];
-    const byId = {
-      quotes: all.flatMap(({ quote }) => quote ?? []),
-      gaslessJobs: all.flatMap(({ job }) =>
-        job === null ? [] : [job.id, { id: job.id, endpoint: 'gateway' }],
-      ),
-      vaults: all.flatMap(({ vault }) => vault ?? []),
-    };
+    const [sandbox, redis] = await Promise.all([startSandbox(stage), stage.redis()]);
+    await sandbox.give(owner.address, { chainId: 8453, token: usdcOn(8453) });
+    const port = await freePort();
     const file = await stage.config({
       upstreamUrl: sandbox.url,
       redisUrl: redis.url,
       receiver: { url: `http://127.0.0.1:${port}/`, secret: SECRET },
-      others: [{ name: 'accounting', url: accounting.url, secret: accounting.secret }],
-      subscriptions: [
-        // The program gets the wallet's events alone; the ids' events go to another receiver.
-        { name: 'sender', wallets: [owner.address], receivers: [RECEIVER_NAME] },
-        { name: 'orders', ...byId, receivers: ['accounting'] },
-      ],
+      subscriptions: [{ name: 'sender', wallets: [owner.address], receivers: [RECEIVER_NAME] }],
     });
     const daemon = await stage.daemon(file);
-    const program = await start(stage, {
-      upstreamUrl: sandbox.url,
-      controlUrl: sandbox.controlUrl,
-      key,
-      port,
-    });
+    const program = await start(stage, { sandbox, key, port });
     // A webhook with another signature is refused, and has no effect.
     await program.line(/^discovered 6 chains, 10 tokens$/);
     const forged = await fetch(`http://127.0.0.1:${port}/`, {
@@ -184,57 +123,27 @@ describe.concurrent('the round trip of the examples', () => {
     expect(forged.status).toBe(401);
 
     expect(await program.ending(), program.output()).toEqual({ code: 0, signal: null });
-    expect(program.stdout.at(-1)).toBe('5 of 5 settled');
+    expect(program.stdout.at(-1)).toBe(`${METHODS.length} of ${METHODS.length} settled, 1 of 1 refunded`);
     expect(program.stderr).toEqual([expect.stringContaining('a webhook was refused')]);
     const transitions = await sandbox.transitions();
-    const moves = (subject: string): string[] =>
-      transitions.flatMap(({ subject: of, to }) => (of === subject ? [to] : []));
-    const steps = ['pending', 'filled', 'settled'];
-    const types = steps.map((step) => `intent.${step}`);
-    for (const [method, { intentHash, quote, job }] of payments) {
-      const intent = `intent:${intentHash}`;
-      expect(moves(intent), method).toEqual(steps);
-      expectReported(followed(program, method, intent), { types, method });
-      if (quote !== null) {
-        const verified = `^${method}: quote:${quote} gives \\d+, signed by 0x[0-9a-fA-F]{40}: valid$`;
-        expect(program.stdout, method).toContainEqual(expect.stringMatching(verified));
-        expect(moves(`quote:${quote}`), method).toEqual(['active', 'submitted']);
-      }
-      if (job !== null) {
-        const done = job.endpoint === 'gateway' ? 'COMPLETED' : 'published';
-        expect(program.stdout, method).toContain(`${method}: job ${done}`);
-        expect(moves(`gasless:${job.id}`).at(-1), method).toBe('published');
-        expect(moves(`gasless:gateway:${job.id}`).at(-1), method).toBe('COMPLETED');
-      }
+    const transfers = reported(program);
+    expect([...transfers.keys()].toSorted()).toEqual([...METHODS, 'refund'].toSorted());
+    for (const [name, { intents, types }] of transfers) {
+      const expected = name === 'refund' ? REFUNDED : SETTLED;
+      const [intent] = intents;
+      expect(intents.size, name).toBe(1);
+      const made = transitions.filter(({ subject }) => subject === intent).map(({ to }) => `intent.${to}`);
+      expect(made, name).toEqual(expected);
+      // In any order, and perhaps without one that came and went between two polls.
+      expect(types.toSorted(), name).toEqual(expected.filter((type) => types.includes(type)).toSorted());
+      expect(types, name).toContain(expected.at(-1));
     }
-
-    // Subscribers of the quotes, the jobs (at both endpoints) and the vault got their events, and those of their intents too.
-    const reported = (subject: string): string[] => {
-      const events = accounting.events().filter(({ data }) => data.subject.id === subject);
-      return events.toSorted((a, b) => a.data.sequence - b.data.sequence).map(({ type }) => type);
-    };
-    const isReported = (subject: string, type: string): Promise<true> =>
-      eventually(`${subject} is reported as ${type}`, () => reported(subject).at(-1) === type);
-    for (const [method, { intentHash, quote, job, vault }] of payments) {
-      const intent = `intent:${intentHash}`;
-      await isReported(intent, 'intent.settled');
-      // A found intent is polled from the time when its quote, job or vault names it.
-      expectReported(reported(intent), { types, method });
-      if (quote !== null) {
-        // Its steps may change after that.
-        await eventually('the quote', () => reported(`quote:${quote}`).includes('quote.submitted'));
-      }
-      if (job !== null) {
-        await isReported(`gasless:${job.id}`, 'gasless.published');
-        await isReported(`gasless:gateway:${job.id}`, 'gasless.completed');
-      }
-      if (vault !== null) {
-        const subject = `vault:${vault.chainId}:${vault.address.toLowerCase()}`;
-        expect(moves(subject), method).toEqual(['PENDING', 'FUNDING_DETECTED', 'PUBLISHED']);
-        await isReported(subject, 'vault.published');
-      }
+    for (const name of ['transaction', 'erc-3009', 'permit2', 'permit3', 'refund']) {
+      expect(program.stdout, name).toContainEqual(
+        expect.stringMatching(`^${name}: quote:\\S+ gives \\d+, signed by 0x[0-9a-fA-F]{40}: valid$`),
+      );
+      expect(program.stdout, name).toContain(`${name}: its bytes pay what was requested`);
     }
-    expect(accounting.received.filter(({ verified }) => !verified)).toEqual([]);
     expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 });
   });
 
@@ -255,28 +164,43 @@ describe.concurrent('the round trip of the examples', () => {
     expect(config.subscriptions.map(({ wallets }) => wallets)).toEqual([[wallet.toLowerCase()]]);
   });
 
-  test('funds nothing when the quote was altered on its way', async ({ onTestFinished }) => {
+  test.each<[string, (body: string) => string, RegExp]>([
+    [
+      'a signed member',
+      (body) => body.replace(/"expiresAt":(\d+)/, '"expiresAt":9$1'),
+      /^round-trip: the quote is not valid, signature: /,
+    ],
+    [
+      'the bytes of its transaction',
+      (body) => body.replace(/"data":"(0xdf00f8fa\w+)\w"/, '"data":"$1f"'),
+      /^round-trip: intentHash: found 0x\w+, expected 0x\w+ as requested$/,
+    ],
+    [
+      'the contract that it calls',
+      (body) => body.replace(/"to":"0x\w{40}"/, `"to":"0x${'66'.repeat(20)}"`),
+      /^round-trip: route.portal: found 0x\w+, expected 0x(66){20} as requested$/,
+    ],
+  ])('funds nothing when %s of a quote was altered on its way', async (_part, alter, message) => {
     const stage = new Stage(onTestFinished);
-    const sandbox = await stage.sandbox({ seed: SEED, timeScale: TIME_SCALE, wallets: 1 });
-    const submits: string[] = [];
+    const sandbox = await startSandbox(stage);
     const quotes: string[] = [];
     const between = await relay(sandbox, (path, body) => {
-      if (path.includes('/submit/')) submits.push(path);
+      if (path !== '/v1/quotes') return body;
       quotes.push(...(/quote:[0-9a-f-]{36}/.exec(body) ?? []));
-      return path === '/v1/quotes' ? body.replace(/"expiresAt":(\d+)/, '"expiresAt":9$1') : body;
+      const altered = alter(body);
+      expect(altered).not.toBe(body);
+      return altered;
     });
     onTestFinished(() => between.close());
+    const { url: upstreamUrl } = between;
     const program = await start(stage, {
-      upstreamUrl: between.url,
-      controlUrl: sandbox.controlUrl,
+      sandbox,
       key: generatePrivateKey(),
       port: await freePort(),
+      upstreamUrl,
     });
     expect(await program.ending()).toEqual({ code: 1, signal: null });
-    expect(program.stderr).toEqual([
-      expect.stringMatching(/^round-trip: the quote is not valid, signature: /),
-    ]);
-    expect(submits).toEqual([]);
+    expect(program.stderr).toEqual([expect.stringMatching(message)]);
     expect(quotes).toHaveLength(1);
     const moves = (await sandbox.transitions()).filter(({ subject }) => subject === quotes[0]);
     expect(moves.map(({ to }) => to)).toEqual(['active']);

@@ -3,13 +3,13 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
   createVault,
+  type Service,
   submitAdvice,
   submitErc3009,
   submitPermit2,
   submitPermit3,
-  submitVaultErc2612,
   submitVaultErc3009,
-  transferWithAuthorization,
+  submitVaultPermit,
 } from '../../examples/round-trip/submit.ts';
 import { Secret } from '../../src/secret.ts';
 import type { Patience } from '../../src/upstream/client/again.ts';
@@ -69,6 +69,11 @@ const CURRENT_PATHS = {
   vaultPath: '/v1/deposit-gateway/{vaultAddress}',
   jobPath: '/v1/deposit-gateway/status?id={id}',
 };
+
+/** A deployment whose vault endpoints have a word of their own. */
+function serviceOf(client: UpstreamClient): Service {
+  return { client, prefix: 'acme-vaults' };
+}
 
 function connect(baseUrl: string, paths = OLDER_PATHS): UpstreamClient {
   const client = new UpstreamClient({
@@ -138,27 +143,25 @@ const permit3 = {
   signature: SIGNATURE,
 };
 const vaultErc3009 = { chainId: 8453, ...erc3009.authorization, signature: SIGNATURE };
-const vaultErc2612 = {
+const vaultPermit = {
   chainId: 8453,
   owner: OWNER,
-  spender: VAULT,
+  depositAddress: VAULT,
   value: '5',
   deadline: '1795174524',
   signature: SIGNATURE,
 };
 const newVault = {
   sourceChainId: 8453,
-  destinationChainId: 1399811149,
-  sourceToken: TOKEN,
-  destinationToken: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
   amount: '1000000',
   recipient: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
+  depositor: OWNER,
 };
 const JOB = { id: 'gasless:7d2c', type: 'gasless', status: 'pending' };
 const GATEWAY_JOB = { data: { id: 'job-1', status: 'PENDING' } };
 const VAULT_RECORD = { data: { vaultAddress: VAULT, state: 'PENDING', amount: '1000000', deadline: 5 } };
 
-type Submit = (client: UpstreamClient, patience: Patience) => Promise<unknown>;
+type Submit = (service: Service, patience: Patience) => Promise<unknown>;
 
 const SUBMITS: [name: string, path: string, key: boolean, answer: unknown, body: unknown, submit: Submit][] =
   [
@@ -168,7 +171,7 @@ const SUBMITS: [name: string, path: string, key: boolean, answer: unknown, body:
       true,
       JOB,
       erc3009,
-      (client, patience) => submitErc3009(client, erc3009, { patience }),
+      (service, patience) => submitErc3009(service, erc3009, { patience }),
     ],
     [
       'Permit2 for a quote',
@@ -176,7 +179,7 @@ const SUBMITS: [name: string, path: string, key: boolean, answer: unknown, body:
       true,
       JOB,
       permit2,
-      (client, patience) => submitPermit2(client, permit2, { patience }),
+      (service, patience) => submitPermit2(service, permit2, { patience }),
     ],
     [
       'Permit3 for a quote',
@@ -184,38 +187,30 @@ const SUBMITS: [name: string, path: string, key: boolean, answer: unknown, body:
       true,
       JOB,
       permit3,
-      (client, patience) => submitPermit3(client, permit3, { patience }),
-    ],
-    [
-      'ERC-3009 for a vault',
-      '/v1/deposit-gateway/submit/erc-3009',
-      false,
-      GATEWAY_JOB,
-      vaultErc3009,
-      (client, patience) => submitVaultErc3009(client, vaultErc3009, { patience }),
+      (service, patience) => submitPermit3(service, permit3, { patience }),
     ],
     [
       'EIP-2612 for a vault',
-      '/v1/deposit-gateway/submit/erc-2612',
+      '/acme-vaults/v1/gasless/permit',
       false,
       GATEWAY_JOB,
-      vaultErc2612,
-      (client, patience) => submitVaultErc2612(client, vaultErc2612, { patience }),
+      vaultPermit,
+      (service, patience) => submitVaultPermit(service, vaultPermit, { patience }),
     ],
     [
-      'ERC-3009 for a vault at the older path',
-      '/deposit-gateway/v1/gasless/transferWithAuthorization',
+      'ERC-3009 for a vault',
+      '/acme-vaults/v1/gasless/transferWithAuthorization',
       false,
       GATEWAY_JOB,
       vaultErc3009,
-      (client, patience) => transferWithAuthorization(client, vaultErc3009, { patience }),
+      (service, patience) => submitVaultErc3009(service, vaultErc3009, { patience }),
     ],
   ];
 
 describe.each(SUBMITS)('a submit of %s', (_name, path, key, answer, body, submit) => {
   test('is one POST with the payload, with the key only where one is requested', async () => {
     const { base, seen } = await serve({ status: 202, body: answer });
-    expect(await submit(connect(base), EAGER)).toMatchObject({ httpStatus: 202 });
+    expect(await submit(serviceOf(connect(base)), EAGER)).toMatchObject({ httpStatus: 202 });
     expect(seen).toHaveLength(1);
     expect(seen[0]).toMatchObject({ method: 'POST', url: path });
     expect(seen[0]?.headers['content-type']).toBe('application/json');
@@ -232,7 +227,7 @@ describe.each(SUBMITS)('a submit of %s', (_name, path, key, answer, body, submit
       { status: 200, body: answer },
     );
     const patience = { ...EAGER, attempts: 5 };
-    expect(await submit(connect(base), patience)).toMatchObject({ httpStatus: 200 });
+    expect(await submit(serviceOf(connect(base)), patience)).toMatchObject({ httpStatus: 200 });
     expect(seen).toHaveLength(5);
     expect(new Set(seen.map((one) => `${one.url} ${one.body}`)).size).toBe(1);
   });
@@ -244,13 +239,16 @@ describe.each(SUBMITS)('a submit of %s', (_name, path, key, answer, body, submit
     [403, 'funder-mismatch', 'fix'],
   ])('is not sent again after %i %s', async (status, code, advice) => {
     const { base, seen } = await serve(problem(status, code));
-    expect(await failureOf(submit(connect(base), EAGER))).toMatchObject({ problemCode: code, advice });
+    expect(await failureOf(submit(serviceOf(connect(base)), EAGER))).toMatchObject({
+      problemCode: code,
+      advice,
+    });
     expect(seen).toHaveLength(1);
   });
 
   test('is given up after as many attempts as the patience has', async () => {
     const { base, seen } = await serve(problem(503, 'service-unavailable'));
-    const failure = await failureOf(submit(connect(base), { ...EAGER, attempts: 3 }));
+    const failure = await failureOf(submit(serviceOf(connect(base)), { ...EAGER, attempts: 3 }));
     expect(failure).toMatchObject({ code: 'unavailable', advice: 'retry-bounded' });
     expect(submitAdvice(failure.advice)).toBe('resend-identical');
     expect(seen).toHaveLength(3);
@@ -258,7 +256,7 @@ describe.each(SUBMITS)('a submit of %s', (_name, path, key, answer, body, submit
 
   test('is given up at once when the upstream requests more quiet than the patience has', async () => {
     const { base, seen } = await serve({ status: 429, headers: { 'retry-after': '60' } });
-    expect(await failureOf(submit(connect(base), EAGER))).toMatchObject({
+    expect(await failureOf(submit(serviceOf(connect(base)), EAGER))).toMatchObject({
       advice: 'wait',
       retryAfterMs: 60_000,
     });
@@ -270,9 +268,9 @@ test('an abort ends the wait for another attempt with the caller’s own reason'
   const { base } = await serve(problem(500, 'internal-error'));
   const controller = new AbortController();
   const patience = { attempts: 2, firstDelayMs: 600_000, maxDelayMs: 600_000 };
-  const client = connect(base);
+  const service = serviceOf(connect(base));
   const reason = new Error('no longer wanted');
-  const outcome = submitErc3009(client, erc3009, { patience, signal: controller.signal });
+  const outcome = submitErc3009(service, erc3009, { patience, signal: controller.signal });
   setTimeout(() => controller.abort(reason), 200);
   await expect(outcome).rejects.toBe(reason);
 });
@@ -282,7 +280,7 @@ describe('a request that the interface would refuse', () => {
     [
       'authorization.nonce: 0x and 64 hex digits; signature: 0x and 130 hex digits',
       (client) =>
-        submitErc3009(client, {
+        submitErc3009(serviceOf(client), {
           ...erc3009,
           authorization: { ...erc3009.authorization, nonce: '0x12' },
           signature: '0x',
@@ -290,10 +288,16 @@ describe('a request that the interface would refuse', () => {
     ],
     [
       'quoteId: a quote id that begins with quote:',
-      (client) => submitErc3009(client, { ...erc3009, quoteId: '3f1c' }),
+      (client) => submitErc3009(serviceOf(client), { ...erc3009, quoteId: '3f1c' }),
     ],
-    ['chainId: a chain id from 1', (client) => submitVaultErc2612(client, { ...vaultErc2612, chainId: 0 })],
-    ['amount: base units as digits', (client) => createVault(client, { ...newVault, amount: '1.5' })],
+    [
+      'chainId: a chain id from 1',
+      (client) => submitVaultPermit(serviceOf(client), { ...vaultPermit, chainId: 0 }),
+    ],
+    [
+      'amount: base units as digits',
+      (client) => createVault(serviceOf(client), { ...newVault, amount: '1.5' }),
+    ],
     [
       'slippage: a decimal fraction from 0.0001 to 1 (0.005 is 0.5 %)',
       (client) => client.quote({ ...quoteRequest, slippage: 5 }),
@@ -404,9 +408,9 @@ describe('a quote', () => {
 describe('the deposit gateway', () => {
   test('creates a vault without the key', async () => {
     const { base, seen } = await serve({ status: 201, body: VAULT_RECORD });
-    const { value } = await createVault(connect(base), newVault);
+    const { value } = await createVault(serviceOf(connect(base)), newVault);
     expect(value).toMatchObject({ vaultAddress: VAULT, state: 'PENDING', deadline: 5 });
-    expect(seen[0]).toMatchObject({ method: 'POST', url: '/v1/deposit-gateway/deposit-addresses' });
+    expect(seen[0]).toMatchObject({ method: 'POST', url: '/acme-vaults/v2/depositAddresses' });
     expect(seen[0]?.headers['x-api-key']).toBeUndefined();
     expect(JSON.parse(seen[0]?.body ?? '')).toEqual(newVault);
   });
@@ -436,7 +440,7 @@ describe('the deposit gateway', () => {
       code: 'amount-too-low',
     };
     const { base } = await serve({ status: 422, body });
-    const failure = await failureOf(submitVaultErc3009(connect(base), vaultErc3009));
+    const failure = await failureOf(submitVaultErc3009(serviceOf(connect(base)), vaultErc3009));
     expect(failure).toMatchObject({ code: 'invalid-request', problemCode: 'amount-too-low', advice: 'fix' });
     expect(failure.message).toContain('(amount-too-low; below the quote)');
   });
