@@ -19,7 +19,7 @@ import { createQuoteDesk } from './quotes/quote-desk.ts';
 import { createQuoteShape, type Wire } from './quotes/quote-shape.ts';
 import { createQuoteSigners, type QuoteSigners } from './quotes/quote-signers.ts';
 import { createAgenda } from './world/agenda.ts';
-import { CHAINS } from './world/chains.ts';
+import { CHAINS, type Token } from './world/chains.ts';
 import { createClock } from './world/clock.ts';
 import { fundByTransaction, noticeFunding } from './world/funding.ts';
 import { createGenerator } from './world/generator.ts';
@@ -200,7 +200,7 @@ export class Sandbox {
       gatewayPrefix: options.gatewayPrefix ?? GATEWAY_WORD,
       ...statuses,
       quoting: { signers: this.#signers, desk, shape },
-      ordering: { orders, submits },
+      ordering: { orders, submits, permitted: (token, owner) => this.#countPermit(token, owner) },
       rpc: this.#rpc,
       port,
     });
@@ -347,6 +347,10 @@ export class Sandbox {
       if (reorganise !== undefined) blocks.reorganise(blocks.head(nowMs) - reorganise + 1, nowMs);
     }
     return this.chains();
+  }
+
+  #countPermit({ chainId, address: token }: Token, owner: string): void {
+    this.#chains.all.get(chainId)?.machine?.countPermit({ token, owner });
   }
 
   #rotateSigners(chainId: number | undefined): { chainId: number; quoteSigner: string }[] {

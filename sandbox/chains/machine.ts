@@ -1,5 +1,5 @@
 import { type Hex, hexToBigInt, numberToHex } from 'viem';
-import { balanceSlot, placedContracts, SUPPLY_SLOT } from '../contracts/genesis.ts';
+import { balanceSlot, nonceSlot, placedContracts, SUPPLY_SLOT } from '../contracts/genesis.ts';
 import { type Chain, TOKENS } from '../world/chains.ts';
 import { lookupKey } from '../world/identifiers.ts';
 import type { Blocks } from './blocks.ts';
@@ -25,6 +25,8 @@ export type Machine = {
   inBlock(block: number): readonly ShownTransaction[];
   /** Changes balances as payments of the world do; `isUndone` takes them back. */
   move(moves: readonly Move[], isUndone?: boolean): void;
+  /** Counts a permit that the service has used: the owner's next one has the next nonce. */
+  countPermit(permit: { token: string; owner: string }): void;
   /** Adds tokens, or wei where `token` is null. */
   give(gift: { token: Hex | null; owner: Hex; amount: bigint }): Promise<void>;
   close(): Promise<void>;
@@ -46,6 +48,7 @@ export function createMachine(deps: {
   const { chain, blocks, nowMs, start, at, executed } = deps;
   const pool = createPool();
   const drift = createDrift();
+  const permits: { token: Hex; owner: Hex }[] = [];
   const tokens = new Set(
     TOKENS.filter(({ chainId }) => chainId === chain.chainId).map(({ address }) => lookupKey(address)),
   );
@@ -87,6 +90,9 @@ export function createMachine(deps: {
     for (const { token, owner, apply } of drift.take()) {
       const gained = await addTo(started, token, balanceSlot(owner), apply);
       await addTo(started, token, SUPPLY_SLOT, (supply) => supply + gained);
+    }
+    for (const { token, owner } of permits.splice(0)) {
+      await addTo(started, token, nonceSlot(owner), (count) => count + 1n);
     }
   }
 
@@ -169,6 +175,7 @@ export function createMachine(deps: {
         drift.add(key, lowerHex(to), isUndone ? -amount : amount);
       }
     },
+    countPermit: ({ token, owner }) => void permits.push({ token: lowerHex(token), owner: lowerHex(owner) }),
     give: ({ token, owner, amount }) =>
       alone(async (started) => {
         if (token !== null) return drift.add(lowerHex(token), lowerHex(owner), amount);

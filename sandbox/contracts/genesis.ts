@@ -43,6 +43,7 @@ const NAME = 0;
 const SYMBOL = 1;
 const SUPPLY = 2;
 const BALANCES = 3;
+const NONCES = 5;
 
 /** The slot of a token that holds its supply. */
 export const SUPPLY_SLOT = numberToHex(SUPPLY, { size: 32 });
@@ -64,9 +65,16 @@ export function placedContracts(chainId: number): Placed[] {
 
 /** The slot of a token that holds the balance of an address. */
 export function balanceSlot(owner: Hex): Hex {
-  return keccak256(
-    encodeAbiParameters([{ type: 'address' }, { type: 'uint256' }], [owner, BigInt(BALANCES)]),
-  );
+  return slotOf(owner, BALANCES);
+}
+
+/** The slot of a token that holds the number of an owner's permits. */
+export function nonceSlot(owner: Hex): Hex {
+  return slotOf(owner, NONCES);
+}
+
+function slotOf(owner: Hex, mapping: number): Hex {
+  return keccak256(encodeAbiParameters([{ type: 'address' }, { type: 'uint256' }], [owner, BigInt(mapping)]));
 }
 
 /** The address of a token of an EVM chain, in lower case. */

@@ -6,6 +6,7 @@ import { addFaultHooks } from '../faults/fault-hooks.ts';
 import type { QuoteDesk } from '../quotes/quote-desk.ts';
 import type { QuoteShape } from '../quotes/quote-shape.ts';
 import type { QuoteSigners } from '../quotes/quote-signers.ts';
+import type { Token } from '../world/chains.ts';
 import type { Orders } from '../world/orders.ts';
 import { isUnder, pathOf } from '../world/path.ts';
 import type { Submits } from '../world/submits.ts';
@@ -33,7 +34,7 @@ type ServiceDeps = {
   world: World;
   distortion: Distortion;
   quoting: { signers: QuoteSigners; desk: QuoteDesk; shape: QuoteShape };
-  ordering: { orders: Orders; submits: Submits };
+  ordering: { orders: Orders; submits: Submits; permitted: (token: Token, owner: string) => void };
   rpc: RpcPort;
   port: PortDeps;
 };
@@ -46,7 +47,7 @@ export function createService({
   world,
   distortion,
   quoting: { signers, desk, shape },
-  ordering: { orders, submits },
+  ordering: { orders, submits, permitted },
   rpc,
   port,
 }: ServiceDeps): FastifyInstance {
@@ -93,7 +94,7 @@ export function createService({
   addGasless(app, { world, answering, orders, submits });
   addDepositGateway(app, { world, answering, distortion });
   addVaultCreation(app, { answering, orders, desk });
-  addVaultSubmits(app, { world, answering, orders, submits });
+  addVaultSubmits(app, { world, answering, orders, submits, permitted });
   rpc.addTo(app);
   return app;
 }

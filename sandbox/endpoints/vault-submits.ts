@@ -52,7 +52,15 @@ export function addVaultSubmits(
     answering,
     orders,
     submits,
-  }: { world: World; answering: Answering; orders: Orders; submits: Submits },
+    permitted,
+  }: {
+    world: World;
+    answering: Answering;
+    orders: Orders;
+    submits: Submits;
+    /** Called for each accepted EIP-2612 permit. */
+    permitted: (token: Token, owner: string) => void;
+  },
 ): void {
   function refuseBody(reply: FastifyReply, error: z.ZodError): FastifyReply {
     return refuse(reply, { code: 'invalid-request', message: inWords(fieldErrors(error)) });
@@ -68,8 +76,13 @@ export function addVaultSubmits(
     return { code: 'invalid-request', message };
   }
 
-  function answer(request: FastifyRequest, reply: FastifyReply, submit: Submit): FastifyReply {
+  function answer(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { queued = () => {}, ...submit }: Submit & { queued?: () => void },
+  ): FastifyReply {
     const result = submits.submit(submit);
+    if (result.type === 'queued') queued();
     if (result.type === 'refused') {
       const { code, detail, field } = result;
       return refuse(reply, { code, message: field === undefined ? detail : `${field}: ${detail}` });
@@ -141,6 +154,7 @@ export function addVaultSubmits(
       isPermit: true,
       validAfter: 0n,
       validUntil: body.deadline,
+      queued: () => permitted(token, owner),
     });
   }
 

@@ -315,6 +315,16 @@ describe.concurrent.each(CLIENT_LIBRARIES)('a client with %s', (_name, library) 
       await statusBecomes(intentHash, 'filled', 'settled');
     });
 
+    test('funds one vault after the other by permits, each with the nonce that the token states', async () => {
+      const wallet = await newWallet();
+      const client = stage.client();
+      for (const dAppID of ['acme-app', 'acme-other']) {
+        const body = { ...vaultBody(wallet, generation), dAppID };
+        const { data } = vaultSchema.parse(await client.gateway(paths.create, { body }));
+        await fundBySignature(wallet, { vault: data.vaultAddress, generation, funding: 'permit' });
+      }
+    });
+
     test('reads why a vault was refused', async () => {
       const wallet = await newWallet();
       const client = stage.client();
