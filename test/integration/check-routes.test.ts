@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, inject, test } from 'vitest';
-import { newSandbox } from '../support/deployment.ts';
 import { runCommand } from '../support/command.ts';
 import { configYaml, testPrefix } from '../support/daemon.ts';
+import { newSandbox } from '../support/deployment.ts';
 import { opening } from '../support/opening.ts';
 import { ROUTE_ITEM } from '../support/routes.ts';
 import { orderAt } from '../support/sandbox-order.ts';
@@ -59,7 +59,7 @@ describe('check --live', () => {
   test('requests a transfer at the open source, and fails where it has no such path', async ({
     onTestFinished,
   }) => {
-    const sandbox = await started(new Sandbox({ transfersPerSecond: 0 }));
+    const sandbox = await started(newSandbox({ transfersPerSecond: 0 }));
     const { intentHash } = await orderAt(sandbox);
     const stage = new Stage(onTestFinished);
     const file = join(await stage.folder(), 'intentwatch.yaml');

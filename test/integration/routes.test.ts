@@ -1,8 +1,8 @@
 import { describe, expect, inject, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { SignalMap, Signals } from '../../src/signals.ts';
-import { newSandbox } from '../support/deployment.ts';
 import { signalled, startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { newSandbox } from '../support/deployment.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import { openEntry, ROUTE_ITEM } from '../support/routes.ts';
