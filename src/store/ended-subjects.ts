@@ -64,7 +64,7 @@ export class EndedSubjects {
     );
     const moves: EndedMoves = { compacted: 0, removed: 0 };
     const subjects = due.map(asSubjectId);
-    for (const [endpointGroup, some] of Map.groupBy(subjects, (subject) => this.#keys.groupOf(subject))) {
+    for (const [endpointGroup, some] of Map.groupBy(subjects, this.#keys.groupOf)) {
       const { compacted, removed } = await scripts.compactEnded(this.#redis, {
         keys: this.#keysOf(endpointGroup),
         args: { confirmedMs, retentionMs, subjectPrefix: keys.subject(''), subjects: some },
@@ -87,7 +87,7 @@ export class EndedSubjects {
     this.#cursor = cursor;
     const subjects = rows.filter((_, index) => index % 2 === 0).map(asSubjectId);
     let found = 0;
-    for (const [endpointGroup, some] of Map.groupBy(subjects, (subject) => this.#keys.groupOf(subject))) {
+    for (const [endpointGroup, some] of Map.groupBy(subjects, this.#keys.groupOf)) {
       const args = { subjectPrefix: keys.subject(''), subjects: some };
       found += await scripts.repairEnded(this.#redis, { keys: this.#keysOf(endpointGroup), args });
     }

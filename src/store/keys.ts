@@ -9,15 +9,14 @@ export class Keys {
   readonly prefix: string;
   /** Source of the status of transfers: it decides in which plan they are. */
   readonly statusSource: StatusSource;
+  /** Endpoint group of the plan in which a subject is. */
+  readonly groupOf = (subject: SubjectId): EndpointGroup => endpointGroupOf(subject, this.statusSource);
+  /** The plan in which a subject is. */
+  readonly planOf = (subject: SubjectId): string => this.plan(this.groupOf(subject));
 
   constructor(prefix: string, statusSource: StatusSource = 'v1') {
     this.prefix = `{${prefix}}`;
     this.statusSource = statusSource;
-  }
-
-  /** Endpoint group of the plan in which a subject is. */
-  groupOf(subject: SubjectId): EndpointGroup {
-    return endpointGroupOf(subject, this.statusSource);
   }
 
   get queues(): string {
@@ -95,11 +94,6 @@ export class Keys {
    */
   plan(endpointGroup: string): string {
     return `${this.prefix}:plan:${endpointGroup}`;
-  }
-
-  /** The plan of a subject. */
-  planOf(subject: SubjectId): string {
-    return this.plan(this.groupOf(subject));
   }
 
   /** zset: tracked subject of a kind -> its last successful poll, ms, or the start of its tracking. */

@@ -91,7 +91,7 @@ export class SubjectStore {
     if (subjects.length === 0) return [];
     const keys = this.#keys;
     const known = new Map<SubjectId, SubjectEntry>();
-    for (const [endpointGroup, some] of Map.groupBy(subjects, (subject) => this.#keys.groupOf(subject))) {
+    for (const [endpointGroup, some] of Map.groupBy(subjects, this.#keys.groupOf)) {
       const [subjectPrefix, claimsPrefix] = [keys.subject(''), keys.claims('')];
       const stored = await scripts.readSubjects(this.#redis, {
         keys: { plan: keys.plan(endpointGroup) },

@@ -72,6 +72,7 @@ export const TROUBLES: Record<string, { differs: Series; afterMinutes: number }>
     afterMinutes: 38,
   },
   IntentwatchSubjectsFailing: { differs: { [FAILING]: '2x120' }, afterMinutes: 31 },
+  IntentwatchStatusSourcesDiffer: { differs: { [DIFFERING]: '0x30 1+1x90' }, afterMinutes: 48 },
   IntentwatchWalletsNotSwept: {
     differs: { [`intentwatch_wallets_never_swept{${JOB},state="broken"}`]: '0x10 3x110' },
     afterMinutes: 42,
@@ -87,7 +88,6 @@ export const TROUBLES: Record<string, { differs: Series; afterMinutes: number }>
   IntentwatchRelayAbsent: { differs: { [RELAY]: '0x120' }, afterMinutes: 2 },
   IntentwatchRelayStopped: { differs: { [RELAY_STOPPED]: '1x120' }, afterMinutes: 2 },
   IntentwatchEntriesQuarantined: { differs: { [QUARANTINED]: '0x10 1x110' }, afterMinutes: 12 },
-  IntentwatchStatusSourcesDiffer: { differs: { [DIFFERING]: '0x30 1+1x90' }, afterMinutes: 48 },
   IntentwatchForeignEntries: { differs: { [FOREIGN]: '0x10 1x110' }, afterMinutes: 12 },
   IntentwatchDeadLetters: {
     differs: {
