@@ -9,18 +9,18 @@ import type { ChainReader } from './chain-readers.ts';
  */
 export async function readBurn(
   statement: Stated,
-  known: { promised: { local?: true } | null; record: JsonObject | null },
+  facts: { promised: { local?: true } | null; record: JsonObject | null },
   {
     readers,
     ageMs,
     signal,
   }: { readers: ReadonlyMap<string, ChainReader>; ageMs: number; signal?: AbortSignal },
 ): Promise<Burn | null> {
-  const local = localIntent(statement, known);
+  const local = localIntent(statement, facts);
   if (local === null || statement.intentHash === null) return null;
   const { fulfilledBy } = local;
   const reader = fulfilledBy === null ? null : readers.get(fulfilledBy.chainId);
-  if (reader === undefined) return { known: 'none' };
+  if (reader === undefined) return { state: 'none' };
   const options = signal === undefined ? {} : { signal };
   const txStates =
     fulfilledBy === null || reader === null ? [] : await reader.read(fulfilledBy.txHash, options);

@@ -120,10 +120,7 @@ async function requestTransfer(id: string, config: Config): Promise<FoundTransfe
   });
 }
 
-function namedRecipients(
-  subject: SubjectId,
-  { importedQuotes, subscriptions }: Config,
-): Pick<FoundTransfer, 'recipients' | 'promised'> {
+function namedRecipients(subject: SubjectId, { importedQuotes, subscriptions }: Config) {
   const hash = subject.slice('intent:'.length);
   const quotes = importedQuotes.filter(({ raw }) => JSON.stringify(raw).toLowerCase().includes(hash));
   const promises = quotes.map(promisedBy);
@@ -270,7 +267,7 @@ export async function checkPayment(
   }
   if (before.outcome === 'unchecked') return { statement, readings: [], verdict: before };
   const readings = await reader.read(txHash, { token });
-  const known = { promised: isLocal ? { local: true as const } : promised, record };
-  const burn = await readBurn(statement, known, { readers, ageMs: nowMs - rules.statedAtMs });
+  const facts = { promised: isLocal ? { local: true as const } : promised, record };
+  const burn = await readBurn(statement, facts, { readers, ageMs: nowMs - rules.statedAtMs });
   return { statement, readings, verdict: judge(statement, readings, { ...rules, burn }) };
 }

@@ -38,7 +38,7 @@ function gateway(vault: () => JsonObject | null) {
 const vaultRequests = (upstream: Awaited<ReturnType<typeof gateway>>) =>
   upstream.requests.filter(({ path }) => path.includes('/depositAddresses/'));
 
-/** Whether the vault is in the plan, and whether it has claims. */
+/** Place of the vault in the plan, and its claims. */
 async function stored(prefix: string): Promise<{ isPlanned: boolean; claims: string[] }> {
   const redis = connect({ kind: 'server', url: inject('redisUrl') });
   try {

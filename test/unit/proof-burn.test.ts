@@ -41,7 +41,7 @@ const HOUR_MS = 3_600_000;
 
 const MESSAGE = { key: '2:4711', recipient: ALICE, amount: '1000' };
 const MINT = move({ from: NOBODY });
-const SENT: Burn = { known: 'sent', message: MESSAGE, ...FULFILLED_BY, isSingle: false };
+const SENT: Burn = { state: 'sent', message: MESSAGE, ...FULFILLED_BY, isSingle: false };
 
 const received = (more: Partial<Found> = {}): TxState[] =>
   ['own', 'other'].map((name) =>
@@ -136,39 +136,39 @@ describe('the burn of a local intent', () => {
   test.each<[string, TxState[], Burn]>([
     ['is sent', both(), SENT],
     ['is sent by one host that is alone', [one], { ...SENT, isSingle: true }],
-    ['is open while one host alone is final', [one, behind], { known: 'open' }],
-    ['is open while one fails', [one, failed('other')], { known: 'open' }],
-    ['is open while it is not final', both({ isFinal: false }), { known: 'open' }],
-    ['is open while no endpoint answers', [failed('own'), failed('other')], { known: 'open' }],
+    ['is open while one host alone is final', [one, behind], { state: 'open' }],
+    ['is open while one fails', [one, failed('other')], { state: 'open' }],
+    ['is open while it is not final', both({ isFinal: false }), { state: 'open' }],
+    ['is open while no endpoint answers', [failed('own'), failed('other')], { state: 'open' }],
     [
       'is open while they contradict each other',
       [one, found('other', { fulfilled: [INTENT] })],
-      { known: 'open' },
+      { state: 'open' },
     ],
-    ['is open while another should have it', [one, absent('other', 5)], { known: 'open' }],
-    ['is none where it failed', both({ succeeded: false }), { known: 'none' }],
-    ['is none where no contract is pinned', both({ fulfilled: null }), { known: 'none' }],
-    ['is none where it fulfils another intent', both({ fulfilled: [OTHER_INTENT] }), { known: 'none' }],
+    ['is open while another should have it', [one, absent('other', 5)], { state: 'open' }],
+    ['is none where it failed', both({ succeeded: false }), { state: 'none' }],
+    ['is none where no contract is pinned', both({ fulfilled: null }), { state: 'none' }],
+    ['is none where it fulfils another intent', both({ fulfilled: [OTHER_INTENT] }), { state: 'none' }],
     [
       'is none where it fulfils a second intent',
       both({ fulfilled: [INTENT, OTHER_INTENT] }),
-      { known: 'none' },
+      { state: 'none' },
     ],
-    ['is none without a message', [found('own', { fulfilled: [INTENT] })], { known: 'none' }],
+    ['is none without a message', [found('own', { fulfilled: [INTENT] })], { state: 'none' }],
     [
       'is none with two messages',
       both({ burns: { sent: [MESSAGE, { ...MESSAGE, key: '2:4712' }], received: [] } }),
-      { known: 'none' },
+      { state: 'none' },
     ],
   ])('%s', (_, txStates, expected) => {
     expect(burn(txStates)).toEqual(expected);
   });
 
   test('is not waited for longer than an hour', () => {
-    expect(burn(both({ isFinal: false }), HOUR_MS - 1)).toEqual({ known: 'open' });
-    expect(burn(both({ isFinal: false }), HOUR_MS)).toEqual({ known: 'none' });
+    expect(burn(both({ isFinal: false }), HOUR_MS - 1)).toEqual({ state: 'open' });
+    expect(burn(both({ isFinal: false }), HOUR_MS)).toEqual({ state: 'none' });
     expect(burn([one, failed('other')], HOUR_MS)).toEqual({ ...SENT, isSingle: true });
-    expect(burnOf([], { intentHash: INTENT, fulfilledBy: null, ageMs: 0 })).toEqual({ known: 'open' });
+    expect(burnOf([], { intentHash: INTENT, fulfilledBy: null, ageMs: 0 })).toEqual({ state: 'open' });
   });
 });
 
@@ -194,9 +194,9 @@ describe('the delivery of a local intent', () => {
     burns: { sent: [], received: [message] },
   });
   test.each<[string, Burn, TxState[], string]>([
-    ['waits for its burn', { known: 'open' }, received(), 'waiting burn'],
-    ['waits for finality first', { known: 'none' }, received({ isFinal: false }), 'waiting not-final'],
-    ['is unproven without its burn', { known: 'none' }, received(), 'unproven not-tied'],
+    ['waits for its burn', { state: 'open' }, received(), 'waiting burn'],
+    ['waits for finality first', { state: 'none' }, received({ isFinal: false }), 'waiting not-final'],
+    ['is unproven without its burn', { state: 'none' }, received(), 'unproven not-tied'],
     [
       'is unproven where the message has another number',
       SENT,
@@ -303,7 +303,7 @@ describe('the delivery of a local intent', () => {
         received: fc.array(message, { maxLength: 2 }),
       }),
     });
-    const burns = fc.constantFrom<Burn>({ known: 'open' }, { known: 'none' }, SENT, single);
+    const burns = fc.constantFrom<Burn>({ state: 'open' }, { state: 'none' }, SENT, single);
     const stated = fc.record({
       amount: fc.constantFrom('0', '1000', null),
       recipients: fc.constantFrom<string[]>([], [ALICE], [BOB]),

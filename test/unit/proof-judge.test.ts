@@ -492,7 +492,7 @@ describe('a refund with a stated recipient', () => {
     ['goes to another', { moves: [move({ to: SOLVER, from: BOB })] }, null, 'disputed other-recipient'],
     ['goes to it beside others', { moves: [move(), move({ index: 4, to: BOB })] }, paidByBob, 'verified'],
     [
-      'goes to it in parts',
+      'goes to it in two moves',
       { moves: [move({ amount: '990' }), move({ index: 4, amount: '10' })] },
       null,
       'unchecked ambiguous',

@@ -25,8 +25,8 @@ export type BurnMessage = { key: string; recipient: string; amount: string };
  * `isSingle`: one host alone has reported it.
  */
 export type Burn =
-  | { known: 'open' | 'none' }
-  | { known: 'sent'; message: BurnMessage; chainId: string; txHash: string; isSingle: boolean };
+  | { state: 'open' | 'none' }
+  | { state: 'sent'; message: BurnMessage; chainId: string; txHash: string; isSingle: boolean };
 
 /** The transaction that fulfils a local intent; null where no record states it on another chain than the payment. */
 export type LocalIntent = { fulfilledBy: { chainId: string; txHash: string } | null };
@@ -88,7 +88,7 @@ export function burnOf(
     ageMs,
   }: { intentHash: string; fulfilledBy: LocalIntent['fulfilledBy']; ageMs: number },
 ): Burn {
-  const open: Burn = { known: ageMs < PATIENCE_MS ? 'open' : 'none' };
+  const open: Burn = { state: ageMs < PATIENCE_MS ? 'open' : 'none' };
   if (fulfilledBy === null) return open;
   const final = txStates.filter((txState) => txState.outcome === 'found').filter(({ isFinal }) => isFinal);
   const [first] = final;
@@ -103,8 +103,8 @@ export function burnOf(
   const [message] = sent;
   const fulfilled = new Set(first.fulfilled ?? []);
   const isOwn = first.succeeded && fulfilled.size === 1 && fulfilled.has(intentHash);
-  if (!isOwn || message === undefined || sent.length > 1) return { known: 'none' };
-  return { known: 'sent', message, ...fulfilledBy, isSingle };
+  if (!isOwn || message === undefined || sent.length > 1) return { state: 'none' };
+  return { state: 'sent', message, ...fulfilledBy, isSingle };
 }
 
 /** True when an endpoint does not have a transaction, though its final head is at or past the block of it. */

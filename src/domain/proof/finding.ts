@@ -52,7 +52,7 @@ export function findIn(statement: Statement, txState: Found, rules: FindRules): 
   // A transfer to oneself reaches nobody.
   const own = txState.moves.filter((move) => move.token === token && move.from !== move.to);
   const mints =
-    burn?.known === 'sent' ? mintsOf(txState, burn.message).filter((move) => move.token === token) : [];
+    burn?.state === 'sent' ? mintsOf(txState, burn.message).filter((move) => move.token === token) : [];
   const fulfilled =
     payment === 'destination' && burn === null && intentHash !== null ? txState.fulfilled : null;
   const isNamed = mints.length > 0 || (intentHash !== null && fulfilled?.includes(intentHash) === true);
@@ -83,12 +83,12 @@ export function findIn(statement: Statement, txState: Found, rules: FindRules): 
 
   /** The delivery of a local intent is what its burn minted. Without that tie, and against it by one host, it is unproven. */
   function minted(burn: Burn): Finding {
-    if (burn.known === 'open') return { outcome: 'waiting', because: 'burn' };
+    if (burn.state === 'open') return { outcome: 'waiting', because: 'burn' };
     const [mint] = mints;
     const finding = mint === undefined || txState.isPartial === true ? null : judgedMint(mint);
     const isAgainst =
       finding?.outcome === 'disputed' || (finding?.outcome === 'verified' && finding.from.length > 0);
-    if (finding !== null && !(isAgainst && burn.known === 'sent' && burn.isSingle)) return finding;
+    if (finding !== null && !(isAgainst && burn.state === 'sent' && burn.isSingle)) return finding;
     const checked: Proof['checked'] = ['chain', ...(txState.succeeded ? ['success' as const] : []), 'final'];
     return { outcome: 'unproven', checked, moves: own };
   }

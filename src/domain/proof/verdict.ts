@@ -176,7 +176,7 @@ function concluded(
 ): Verdict {
   if (finding.outcome === 'unchecked') return finding;
   const { outcome, moves } = finding;
-  const sent = burn?.known === 'sent' && outcome !== 'unproven' ? burn : null;
+  const sent = burn?.state === 'sent' && outcome !== 'unproven' ? burn : null;
   const isSingle = hostsOf(final) < 2 || sent?.isSingle === true;
   const proof: Proof = {
     ...proofOf(statement, { checked: finding.checked, endpoints: final }),
