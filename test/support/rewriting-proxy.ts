@@ -50,6 +50,8 @@ export class RewritingProxy {
     };
     // `answer` gets the original request, so that a rewriting can recognise it.
     const { status, headers, body } = (await this.rewriting.answer?.(returning, came)) ?? returning;
+    // The service's own header, if a rewriting leaves it.
+    response.sendDate = false;
     response.writeHead(status, headers).end(body);
   }
 

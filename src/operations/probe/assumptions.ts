@@ -4,6 +4,7 @@ import { INTERFACE_DOMAIN, type QuoteDomain, validVerdict } from '../../domain/q
 import { knownStatuses, UNKNOWN } from '../../domain/subjects/kinds.ts';
 import { readChains } from '../../upstream/wire/chain-list.ts';
 import { readGatewayJob, readVault } from '../../upstream/wire/gateway-record.ts';
+import { reportMembers } from '../../upstream/wire/member-report.ts';
 import { readQuoteAnswer } from '../../upstream/wire/quote.ts';
 import type { StatusRecord } from '../../upstream/wire/status-page.ts';
 import type { Exchange, ProbeInput } from './probe-run.ts';
@@ -184,7 +185,9 @@ function judgeCursor(facts: Facts): Judged {
     }),
   );
   if (answered.some(({ other }) => !other.isRead)) return contradicted('a fresh cursor was refused');
-  return answered.some(({ other }) => recordsOf(other).every(({ id }) => before.has(id)))
+  const further = answered.map(({ other }) => recordsOf(other)).filter((records) => records.length > 0);
+  if (further.length === 0) return open('no result behind a cursor was read');
+  return further.some((records) => records.every(({ id }) => before.has(id)))
     ? contradicted('a cursor led to no further results')
     : confirmed('a cursor leads to further results');
 }
@@ -320,8 +323,10 @@ function judgeRead({ exchanges }: Facts, endpoints: readonly Exchange['endpoint'
     ({ endpoint, body }) => endpoints.includes(endpoint) && body !== undefined,
   );
   if (answered.length === 0) return open('nothing was answered');
-  const unread = answered.filter(({ isRead }) => !isRead).map(({ endpoint }) => endpoint.title);
+  const isWhole = ({ endpoint, body, isRead }: Exchange): boolean =>
+    isRead && body !== undefined && reportMembers(endpoint.schema, body).unreadable.size === 0;
+  const unread = answered.filter((exchange) => !isWhole(exchange)).map(({ endpoint }) => endpoint.title);
   return unread.length === 0
     ? confirmed('answers are read')
-    : contradicted(`answers cannot be read: ${[...new Set(unread)].join(', ')}`);
+    : contradicted(`answers have members that cannot be read: ${[...new Set(unread)].join(', ')}`);
 }

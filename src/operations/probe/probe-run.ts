@@ -88,6 +88,8 @@ export class ProbeRun {
   readonly #ending: AbortSignal;
   readonly #openQuotes: OpenQuotesClient | null;
   #omitted = 0;
+  /** A request was refused with the key and answered without: the next ones are sent without. */
+  #isKeyless = false;
   /** No request before this time (`performance.now`): the upstream requested a pause. */
   #notBeforeMs = 0;
 
@@ -108,7 +110,8 @@ export class ProbeRun {
 
   /** Sends a request, with the key where there is one and the endpoint takes it. Null where the limits do not allow it. */
   async send(request: ProbeRequest): Promise<Exchange | null> {
-    return this.#send(request, request.endpoint.takesKey && this.input.upstream.apiKey !== null);
+    const hasKey = this.input.upstream.apiKey !== null && !this.#isKeyless;
+    return this.#send(request, request.endpoint.takesKey && hasKey);
   }
 
   /** Sends a request with the key, and again without. Returns the answer to the first, else a usable one to the second. */
@@ -116,7 +119,9 @@ export class ProbeRun {
     const first = await this.send(request);
     if (first?.withKey !== true) return first;
     const keyless = await this.#send(request, false);
-    return !first.isRead && keyless?.isRead ? keyless : first;
+    if (!first.isKeyRefused || !keyless?.isRead) return first;
+    this.#isKeyless = true;
+    return keyless;
   }
 
   async #send(request: ProbeRequest, withKey: boolean): Promise<Exchange | null> {
