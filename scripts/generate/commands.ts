@@ -45,7 +45,7 @@ const GROUPS: Readonly<Record<CommandGroup, { title: string; about: string }>> =
   upstream: {
     title: 'Query the upstream',
     about:
-      'They need no daemon and no Redis. `status` and `quote` take the upstream and its key from the config, or from `--base-url` and `--api-key`. `verify` takes everything from the config, and the transfer from the daemon where one answers. More: [transfers.md](transfers.md), [quotes.md](quotes.md), [on-chain verification](proof.md).',
+      'They need no daemon and no Redis. `status`, `quote` and `probe` take the upstream and its key from the config, or from `--base-url` and `--api-key`. `probe` [reports](deployment.md) how well a deployment is understood; it shares the budget of a daemon that runs. `verify` takes everything from the config, and the transfer from the daemon where one answers. More: [transfers.md](transfers.md), [quotes.md](quotes.md), [on-chain verification](proof.md).',
   },
 };
 

@@ -10,13 +10,16 @@ import { HealthStore } from '../store/health.ts';
 import { PlanStore } from '../store/plan.ts';
 import { RelayLease } from '../store/relay-lease.ts';
 import { type QuoteRequest, quoteRequestSchema } from '../upstream/wire/quote.ts';
-import { type ConnectionOptions, quoteDomainOf, sourceOf, withConnection } from './connection.ts';
+import { quoteDomainOf, sourceOf, withConnection } from './connection.ts';
 import { print, remark } from './daemon.ts';
 import { withRedisOf } from './deliveries-of.ts';
 import { screenOf, table } from './table.ts';
 import { readQuoteFile } from './verify-quote.ts';
 
-type ProbeOptions = Omit<ConnectionOptions, 'quoteDomain'> & {
+type ProbeOptions = {
+  config?: string;
+  baseUrl?: string;
+  apiKey?: string;
   intent?: string[];
   wallet?: string[];
   quote?: string;
@@ -26,7 +29,7 @@ type ProbeOptions = Omit<ConnectionOptions, 'quoteDomain'> & {
   json?: true;
 };
 
-type Slot = ProbeInput['slot'];
+type BudgetSlot = ProbeInput['slot'];
 
 /** Most subjects of a kind: each costs up to six requests. */
 const MOST_SUBJECTS = 3;
@@ -118,7 +121,7 @@ function exitOf({ key, endpoints }: ProbeReport): number {
 }
 
 /** Runs a task with slots of the running daemon's budget, else with one request a second. */
-async function withSlots<T>(config: Config | null, use: (slot: Slot) => Promise<T>): Promise<T> {
+async function withSlots<T>(config: Config | null, use: (slot: BudgetSlot) => Promise<T>): Promise<T> {
   const own = ownSlots();
   let isConnected = false;
   try {
@@ -139,7 +142,7 @@ async function withSlots<T>(config: Config | null, use: (slot: Slot) => Promise<
   }
 }
 
-function ownSlots(): Slot {
+function ownSlots(): BudgetSlot {
   let nextMs = 0;
   return async (_group, signal) => {
     const nowMs = performance.now();
@@ -149,7 +152,7 @@ function ownSlots(): Slot {
   };
 }
 
-function sharedSlots({ plan, health }: { plan: PlanStore; health: HealthStore }): Slot {
+function sharedSlots({ plan, health }: { plan: PlanStore; health: HealthStore }): BudgetSlot {
   return async (group, signal) => {
     for (;;) {
       const inMs = await plan.spareSlot(group);

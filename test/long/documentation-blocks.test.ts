@@ -131,7 +131,14 @@ const BEFORE_START: Setup = { ...WITH_CONFIG, before: `${SANDBOX}${RECEIVER}${WA
 const SESSIONS: readonly { pages: readonly string[]; setup: Setup }[] = [
   {
     pages: [
-      ...['docs/transfers.md', 'docs/proof.md', 'docs/quotes.md', 'docs/tracking.md', 'docs/api.md'],
+      ...[
+        'docs/transfers.md',
+        'docs/proof.md',
+        'docs/quotes.md',
+        'docs/tracking.md',
+        'docs/api.md',
+        'docs/deployment.md',
+      ],
       ...['docs/receivers.md', 'docs/books.md', 'docs/metrics.md', 'docs/polling.md', 'docs/resend.md'],
       ...['docs/webhooks.md', 'docs/changing.md'],
     ],

@@ -114,7 +114,7 @@ const memberBreak: fc.Arbitrary<MemberBreak> = fc
     }),
   );
 
-/** What is broken: at most one member of an endpoint, and some behaviours. */
+/** The breaks: at most one member of an endpoint, and some behaviours. */
 const breakage = fc.record({
   members: fc.uniqueArray(memberBreak, { maxLength: 3, selector: ({ endpoint }) => endpoint }),
   behaviours: fc.uniqueArray(fc.constantFrom(...BEHAVIOURS), { maxLength: 2 }),

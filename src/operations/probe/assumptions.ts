@@ -1,7 +1,8 @@
 import { orderOf } from '../../domain/cadence/wallet.ts';
 import type { JsonValue } from '../../domain/json.ts';
 import { INTERFACE_DOMAIN, type QuoteDomain, validVerdict } from '../../domain/quotes/quote-signature.ts';
-import { knownStatuses, UNKNOWN } from '../../domain/subjects/kinds.ts';
+import { eventKind, UNKNOWN } from '../../domain/subjects/kinds.ts';
+import type { SubjectKind } from '../../domain/subjects/subject.ts';
 import { readChains } from '../../upstream/wire/chain-list.ts';
 import { readGatewayJob, readVault } from '../../upstream/wire/gateway-record.ts';
 import { reportMembers } from '../../upstream/wire/member-report.ts';
@@ -55,9 +56,13 @@ export function wordsOf(exchanges: readonly Exchange[]): SeenWord[] {
 }
 
 const WORDS: Readonly<Record<SeenWord['group'], ReadonlySet<string>>> = {
-  status: new Set([...(['intent', 'quote', 'gasless'] as const).flatMap(knownStatuses), UNKNOWN]),
-  gateway: new Set((['gasless', 'vault'] as const).flatMap(knownStatuses)),
+  status: new Set([...(['intent', 'quote', 'gasless'] as const).flatMap(statusesOf), UNKNOWN]),
+  gateway: new Set((['gasless', 'vault'] as const).flatMap(statusesOf)),
 };
+
+function statusesOf(kind: SubjectKind): string[] {
+  return Object.keys(eventKind(kind).statuses);
+}
 
 /** The usual spelling: the deposit gateway has upper case. */
 const CASE = { status: 'lower case', gateway: 'upper case' } as const;

@@ -198,7 +198,7 @@ const LEAST_WORD = 3;
  * Makes the printable form of a member name that the upstream chose: `<name>` unless it is plain, without eight hex digits in a
  * row, without a random mix of letters and digits, and without any word of the settings.
  */
-export function memberNames({
+function memberNames({
   upstream,
   intents,
   wallets,

@@ -5,7 +5,6 @@ import type { GatewayConfig, UpstreamConfig } from '../../config/config.ts';
 import type { JsonValue } from '../../domain/json.ts';
 import type { QuoteDomain } from '../../domain/quotes/quote-signature.ts';
 import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
-import type { Answer } from '../../upstream/client/ask.ts';
 import { type RequestOptions, UpstreamClient } from '../../upstream/client/client.ts';
 import { ERROR_CODES, type FailureCode, isAboutKey, UpstreamFailure } from '../../upstream/client/failure.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../../upstream/client/open-quotes-client.ts';
@@ -28,7 +27,7 @@ export type ProbedEndpoint = {
 export const MOST_REQUESTS = 40;
 
 /** Longest time of one probe. */
-export const MOST_MS = 300_000;
+const MOST_MS = 300_000;
 
 /** Pause after HTTP 429 without `Retry-After`. */
 const PAUSE_MS = 5_000;
@@ -47,6 +46,9 @@ export type ProbeInput = {
   slot: (endpointGroup: EndpointGroup, signal: AbortSignal) => Promise<void>;
 };
 
+/** The facts of an answer beside its value. */
+type Answered = { httpStatus: number; dateMs: number | null };
+
 /** Clients for one request. The open quoting service has none where its URL is not configured. */
 type Clients = { upstream: UpstreamClient; openQuotes: OpenQuotesClient | null };
 
@@ -59,7 +61,7 @@ type ProbeRequest = {
   purpose: string;
   variant?: string;
   gateway?: GatewayConfig;
-  call: (clients: Clients, options: RequestOptions) => Promise<Answer<unknown>>;
+  call: (clients: Clients, options: RequestOptions) => Promise<Answered>;
 };
 
 /** A request and its answer. `body`: of a success that is JSON; `isRead`: the daemon's reader accepted it. */
@@ -193,7 +195,7 @@ export class ProbeRun {
   }
 }
 
-function isAnswer(result: unknown): result is Answer<unknown> {
+function isAnswer(result: unknown): result is Answered {
   return typeof result === 'object' && result !== null && 'dateMs' in result;
 }
 
@@ -204,12 +206,12 @@ function failureOf(failure: UpstreamFailure): {
   isKeyRefused: boolean;
 } {
   const { code, httpStatus, problemCode } = failure;
-  const isKnown =
+  const isListed =
     problemCode !== null && (Object.hasOwn(ERROR_CODES, problemCode) || problemCode === 'not-found');
   return {
     httpStatus,
     failure: code,
-    problemCode: isKnown ? problemCode : null,
+    problemCode: isListed ? problemCode : null,
     isKeyRefused: (code === 'unauthorized' || code === 'forbidden') && isAboutKey(failure),
   };
 }

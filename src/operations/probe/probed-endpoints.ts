@@ -210,10 +210,10 @@ function cursorOf(exchange: Exchange | null): string | null {
 }
 
 /** A generation of the paths of the deposit gateway; `configured`: paths that no generation has. */
-type Generation = { name: 'legacy' | 'current' | 'configured'; gateway: GatewayConfig };
+type PathGeneration = { name: 'legacy' | 'current' | 'configured'; gateway: GatewayConfig };
 
 /** The configured paths of the deposit gateway first, then those of each other generation. */
-export function generationsOf(configured: GatewayConfig): Generation[] {
+export function generationsOf(configured: GatewayConfig): PathGeneration[] {
   const { prefix, chainParam } = configured;
   const all = (['legacy', 'current'] as const).map((generation) => ({
     name: generation,
@@ -221,7 +221,7 @@ export function generationsOf(configured: GatewayConfig): Generation[] {
   }));
   const isSame = ({ gateway }: { gateway: GatewayConfig }): boolean =>
     gateway.vaultPath === configured.vaultPath && gateway.jobPath === configured.jobPath;
-  const own: Generation = all.find(isSame) ?? { name: 'configured', gateway: configured };
+  const own: PathGeneration = all.find(isSame) ?? { name: 'configured', gateway: configured };
   return [own, ...all.filter((one) => !isSame(one))];
 }
 

@@ -15,18 +15,18 @@ export type MemberReport = {
   unreadable: Map<string, Set<string>>;
 };
 
-type Schema = z.core.$ZodType;
+type AnswerSchema = z.core.$ZodType;
 
 /** Compares an answer with the schema of its reader. Linear in the answer's size. */
-export function reportMembers(schema: Schema, body: JsonValue): MemberReport {
+export function reportMembers(schema: AnswerSchema, body: JsonValue): MemberReport {
   const report: MemberReport = { read: new Set(), unknown: new Map(), unreadable: new Map() };
   compare(schema, body, { path: '', report });
   return report;
 }
 
-type Place = { path: string; report: MemberReport };
+type MemberPlace = { path: string; report: MemberReport };
 
-function compare(outer: Schema, value: JsonValue | undefined, place: Place): void {
+function compare(outer: AnswerSchema, value: JsonValue | undefined, place: MemberPlace): void {
   const { path, report } = place;
   const schema = chosen(inner(outer), value);
   if (schema instanceof z.ZodObject && isJsonObject(value)) {
@@ -37,7 +37,7 @@ function compare(outer: Schema, value: JsonValue | undefined, place: Place): voi
   else addTo(report.unreadable, path === '' ? 'the answer' : path, reasonOf(schema, value));
 }
 
-function compareMembers(schema: z.ZodObject, value: { [name: string]: JsonValue }, place: Place): void {
+function compareMembers(schema: z.ZodObject, value: { [name: string]: JsonValue }, place: MemberPlace): void {
   const { path, report } = place;
   const { shape } = schema;
   for (const [name, member] of Object.entries(shape)) {
@@ -55,16 +55,16 @@ function compareMembers(schema: z.ZodObject, value: { [name: string]: JsonValue 
 }
 
 /** The schema within those that allow absence or null, or change the value. */
-function inner(schema: Schema): Schema {
+function inner(schema: AnswerSchema): AnswerSchema {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return inner(schema.unwrap());
   return schema instanceof z.ZodPipe ? inner(schema.in) : schema;
 }
 
 /** Of a union the option that accepts the value, else the one of the same kind. */
-function chosen(schema: Schema, value: JsonValue | undefined): Schema {
+function chosen(schema: AnswerSchema, value: JsonValue | undefined): AnswerSchema {
   if (!(schema instanceof z.ZodUnion)) return schema;
   const options = schema.options.map(inner);
-  const isFor = (option: Schema): boolean =>
+  const isFor = (option: AnswerSchema): boolean =>
     (option instanceof z.ZodObject && isJsonObject(value)) ||
     (option instanceof z.ZodArray && Array.isArray(value));
   return (
@@ -74,7 +74,7 @@ function chosen(schema: Schema, value: JsonValue | undefined): Schema {
   );
 }
 
-function reasonOf(schema: Schema, value: JsonValue | undefined): string {
+function reasonOf(schema: AnswerSchema, value: JsonValue | undefined): string {
   const [found, expected] = [kindOf(value), kindsOf(schema)];
   return expected.includes(found)
     ? `found ${found} of another form`
@@ -82,7 +82,7 @@ function reasonOf(schema: Schema, value: JsonValue | undefined): string {
 }
 
 /** Kinds of value that a schema accepts, as `kindOf` names them. */
-function kindsOf(schema: Schema): string[] {
+function kindsOf(schema: AnswerSchema): string[] {
   const bare = inner(schema);
   if (bare instanceof z.ZodUnion) return [...new Set(bare.options.flatMap(kindsOf))];
   if (bare instanceof z.ZodArray) return ['an array'];
