@@ -216,8 +216,6 @@ describe('an open quote', () => {
 });
 
 test.each([
-  '/api/v3/intents/intentStatus',
-  '/api/v3/intents/status',
   '/api/v1/solverRegistry/registerSolver',
   '/%zz',
 ])('%s is only listed: 404 in the same form', async (path) => {
