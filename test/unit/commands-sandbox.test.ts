@@ -4,19 +4,40 @@ import type { Fault } from '../../sandbox/faults/fault.ts';
 import { Sandbox } from '../../sandbox/sandbox.ts';
 import { interrupted } from '../../src/exit.ts';
 
-/** The initial faults of the command, without the server. */
-async function faultsOf(...args: string[]): Promise<Fault[]> {
-  let found: Fault[] | null = null;
+type Flags = { fault: Fault[]; apiKey: string | false; wire: string; localIntents?: boolean };
+
+/** The flags of the command, without the server. */
+async function flagsOf(...args: string[]): Promise<Flags> {
+  let found: Flags | null = null;
   const command = sandboxCommand(interrupted)
     .exitOverride()
     .configureOutput({ writeErr: () => {} })
-    .action(({ fault }: { fault: Fault[] }) => {
-      found = fault;
+    .action((flags: Flags) => {
+      found = flags;
     });
   await command.parseAsync(args, { from: 'user' });
   if (found === null) throw new Error('the command did not start');
   return found;
 }
+
+/** Its initial faults. */
+const faultsOf = async (...args: string[]): Promise<Fault[]> => (await flagsOf(...args)).fault;
+
+describe('the shape of a deployment', () => {
+  test('is by default as recorded, with a key and without local intents', async () => {
+    const { apiKey, wire, localIntents } = await flagsOf();
+    expect([apiKey, wire, localIntents]).toEqual(['sandbox-key', '0.9.0', undefined]);
+  });
+
+  test('follows the flags', async () => {
+    const flags = await flagsOf('--no-api-key', '--wire', 'strict', '--local-intents');
+    expect(flags).toMatchObject({ apiKey: false, wire: 'strict', localIntents: true });
+  });
+
+  test('is refused where the wire format is unknown', async () => {
+    await expect(flagsOf('--wire', '0.8.0')).rejects.toThrow(/Allowed choices are 0\.9\.0, strict/);
+  });
+});
 
 const everywhere = { path: '/', rate: 1 };
 
