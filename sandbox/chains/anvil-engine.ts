@@ -17,8 +17,8 @@ const CALL_MS = 30_000;
 
 const hex = z.custom<Hex>((value) => isHex(value), { error: 'expected hex' });
 const answerSchema = z.object({
-  result: z.unknown(),
-  error: z.object({ code: z.number(), message: z.string(), data: z.unknown() }).optional(),
+  result: z.unknown().optional(),
+  error: z.object({ code: z.number(), message: z.string(), data: z.unknown().optional() }).optional(),
 });
 const receiptSchema = z.object({
   status: hex,

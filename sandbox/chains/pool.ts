@@ -191,7 +191,7 @@ const parsedSchema = z.object({
   value: z.bigint().default(0n),
   data: hex.default('0x'),
   accessList: z.array(z.object({ address: hex, storageKeys: z.array(hex) })).default([]),
-  v: z.bigint().optional(),
+  v: z.bigint().default(0n),
   yParity: z.number().default(0),
   r: hex,
   s: hex.refine((text) => hexToBigInt(text) <= HALF_CURVE, { error: 'expected the lower half of the curve' }),
