@@ -52,6 +52,9 @@ const LONGEST = `
   integration/commands-deliveries
   long/operator
   long/operator-virtual
+  long/second-deployment
+  long/recorded-daemon
+  long/recorded-mutations
   long/retention
   long/documentation-blocks
   long/clocks-together
