@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import { OPEN_POINTS, type Point, SEEN_POINTS } from '../../test/conformance/suite/deployments.ts';
 import { materialSchema } from '../../test/conformance/suite/material.ts';
 import { OUTLINE, placeOf } from '../../test/conformance/suite/outline.ts';
 import { nameOf, type Rule } from '../../test/conformance/suite/rule.ts';
@@ -67,12 +68,32 @@ ${materialRows().join('\n')}
 
 Without a \`route\`, 100 USDC from Base to Optimism are quoted.
 
+## Points that the interface leaves open
+
+The interface does not show them. The daemon has a setting or a tolerant default for each, and the sandbox one behaviour.
+
+${pointTable(OPEN_POINTS)}
+
+## Points seen at a deployment
+
+Recorded responses and public clients of a deployment differ from the interface in these points, or show more. Both must work.
+
+${pointTable(SEEN_POINTS)}
+
 ## From rule to test
 
 ${Object.entries(OUTLINE)
   .map(([section, places]) => sectionTable({ section, places, shown }))
   .join('\n\n')}
 `;
+}
+
+function pointTable(points: readonly Point[]): string {
+  const rows = points.map(({ point, daemon, sandbox }) => {
+    const files = [...new Set([daemon.file, sandbox.file])].map((file) => `\`${file}\``);
+    return `| ${[point, daemon.does, sandbox.does].map(cell).join(' | ')} | ${files.join(', ')} |`;
+  });
+  return ['| Point | Daemon | Sandbox | Shown by |', '|---|---|---|---|', ...rows].join('\n');
 }
 
 function materialRows(): string[] {
