@@ -156,7 +156,7 @@ export async function readSigned(text: Hex, chainId: number): Promise<Signed> {
     throw new RpcError(-32000, `intrinsic gas too low: gas ${gas}, minimum needed ${least}`);
   }
   // viem gives a typed transaction a `v` of 27 or 28 as well, where nodes have its parity.
-  const v = (type === 'legacy' ? transaction.v : undefined) ?? BigInt(transaction.yParity);
+  const v = type === 'legacy' ? transaction.v : BigInt(transaction.yParity);
   return {
     raw,
     hash: keccak256(raw),
