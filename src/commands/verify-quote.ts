@@ -5,6 +5,7 @@ import { isJsonObject, JsonLimitError, type JsonValue, parseJson } from '../doma
 import { LIMITS } from '../domain/limits.ts';
 import {
   INTERFACE_DOMAIN,
+  isUndecided,
   provableDomain,
   type QuoteVerdict,
   verdictsOf,
@@ -101,16 +102,17 @@ async function verifyQuote(file: string, options: VerifyQuoteOptions): Promise<v
   process.exitCode = exitOf(verdicts.map(({ verdict }) => verdict));
 }
 
-/** The exit code for verdicts on quotes: 75 where all that is wrong is that their domain is unproven. */
+/** The exit code for verdicts on quotes: 75 where those that are not valid are undecided. */
 export function exitOf(verdicts: readonly QuoteVerdict[]): number {
   const invalid = verdicts.filter((verdict) => !verdict.valid);
   if (invalid.length === 0) return EXIT.done;
-  return invalid.every(({ part }) => part === 'quoteDomain') ? EXIT.tryAgain : EXIT.failed;
+  return invalid.every(isUndecided) ? EXIT.tryAgain : EXIT.failed;
 }
 
 /** Describes a verdict that is not `valid` in one line. */
-export function describeFlaw({ part, reason }: Extract<QuoteVerdict, { valid: false }>): string {
-  return `${part === 'quoteDomain' ? 'UNVERIFIABLE' : 'NOT VALID'}, ${part}: ${printableLine(reason, 500)}`;
+export function describeFlaw(verdict: Extract<QuoteVerdict, { valid: false }>): string {
+  const { part, reason } = verdict;
+  return `${isUndecided(verdict) ? 'UNVERIFIABLE' : 'NOT VALID'}, ${part}: ${printableLine(reason, 500)}`;
 }
 
 async function verifyAtUpstream(quote: JsonValue, options: ConnectionOptions): Promise<NamedVerdict[]> {

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { JsonValue } from '../domain/json.ts';
 import { estimatedSeconds } from '../domain/quotes/promised.ts';
-import { type QuoteVerdict, verdictsOf } from '../domain/quotes/quote-signature.ts';
+import { isUndecided, type QuoteVerdict, verdictsOf } from '../domain/quotes/quote-signature.ts';
 import { isUsableQuote, type RouteDefinition, type RouteQuote, routeRecord } from '../domain/quotes/route.ts';
 import { foldHex } from '../domain/subjects/subject.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
@@ -78,7 +78,7 @@ export async function pollPartnerRoute(
   for (const [index, { quote, price }] of verifiable.entries()) {
     const verdict = verdicts[index];
     if (verdict === undefined) break;
-    if (!verdict.valid && verdict.part !== 'quoteDomain') {
+    if (!verdict.valid && !isUndecided(verdict)) {
       flaws.add(`${nameOf(quote)}: its signature does not hold: ${verdict.part}: ${verdict.reason}`);
       continue;
     }

@@ -116,10 +116,6 @@ describe('verify-quote', () => {
   test.each([
     [{ expiresAt: 4102444801 }, 'NOT VALID, signature: signed by 0x'],
     [{ id: UUID }, 'NOT VALID, id: expected text that begins with quote:'],
-    [
-      { source: { chainId: 10 } },
-      'NOT VALID, quoteSigner: the upstream publishes no quoteSigner for chain 10',
-    ],
     [{ steps: [{ intents: [{ intentHash: TX }] }] }, `NOT VALID, steps: ${TX} is not among the intents`],
   ])('with %j names the invalid part and ends with 1', async (change, line) => {
     const server = await serve(upstream);
@@ -128,6 +124,16 @@ describe('verify-quote', () => {
     const { code, out } = await run(['verify-quote', file, '--base-url', server.url, ...domain]);
     expect(out).toContain(line);
     expect(code).toBe(1);
+  });
+
+  test('of a chain without a published signer is unverifiable and ends with 75', async () => {
+    const server = await serve(upstream);
+    const file = await fileOf({ ...quote, source: { chainId: 1_399_811_149 } });
+    const { code, out } = await run(['verify-quote', file, '--base-url', server.url]);
+    expect(out).toContain(
+      'UNVERIFIABLE, quoteSigner: the upstream publishes no quoteSigner for chain 1399811149',
+    );
+    expect(code).toBe(75);
   });
 
   test.each([

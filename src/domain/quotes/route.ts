@@ -46,7 +46,7 @@ export type RouteQuote = {
   minimumOutput: string | null;
   fees: readonly RouteFee[];
   fillEstimateSeconds: number | null;
-  /** Its signature could not be verified: the domain of the deployment's quotes is unproven. */
+  /** Its signature could not be verified: the domain of the deployment's quotes is unproven, or no signer is published. */
   unverified?: true;
   raw: JsonObject;
 };
