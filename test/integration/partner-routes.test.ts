@@ -296,6 +296,25 @@ describe('quotes that are no price of the route', () => {
   });
 });
 
+test.each<[string, JsonObject | null, object]>([
+  [
+    'an svm execution',
+    { transaction: { type: 'svm', instructions: [] }, vault: null },
+    { executions: ['svm'] },
+  ],
+  ['null as its execution', null, {}],
+])('a quote with %s, lower-case steps, roles and empty intents is a price', async (_, execution, named) => {
+  const steps = [{ type: 'bridge', estimatedDurationSec: 14.5, intents: [] }];
+  const more = { execution, steps, quotes: null, refundRecipient: WALLET, solver: { id: SOMEBODY } };
+  const service = await scripted(() => answerOf({ output: '99000000', more }));
+  const hook = await started(new TestReceiver());
+  const { daemon } = await startOn({ baseUrl: service.url, hook, routes: [{ ...PARTNER_ITEM, ...named }] });
+  const [event] = await hook.until((events) => events.length === 1);
+  expect(event?.data.record).toMatchObject({ output: '99000000', solvers: 1, fillEstimateSeconds: 15 });
+  expect(event?.data.record).not.toHaveProperty('unverified');
+  expect(await metricsOf(daemon)).not.toMatch(UNREADABLE);
+});
+
 test('prices are marked as unverified until a quote verifies under the name; then those of another name are none', async () => {
   let offers: Offer[] = [{ output: '98000000', name: 'AcmeQuoteV1' }];
   const service = await scripted(() => answerOf(...offers));

@@ -1,4 +1,4 @@
-import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parse, stringify } from 'yaml';
@@ -45,7 +45,11 @@ const BASE = {
 export async function loadShown(yaml: string): Promise<Config> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-docs-'));
   try {
-    await copyFile(QUOTE, join(folder, 'quote.json'));
+    const quote = TREE.parse(JSON.parse(await readFile(QUOTE, 'utf8')));
+    await writeFile(
+      join(folder, 'quote.json'),
+      JSON.stringify({ ...quote, execution: { vault: PAGE_ENV.WALLET } }),
+    );
     return await loadIn(folder, yaml);
   } finally {
     await rm(folder, { recursive: true });
