@@ -6,6 +6,7 @@ import type { SubjectKind } from '../../domain/subjects/subject.ts';
 import { readChains } from '../../upstream/wire/chain-list.ts';
 import { readGatewayJob, readVault } from '../../upstream/wire/gateway-record.ts';
 import { reportMembers } from '../../upstream/wire/member-report.ts';
+import { readOpenStatus } from '../../upstream/wire/open-status.ts';
 import { readQuoteAnswer } from '../../upstream/wire/quote.ts';
 import type { StatusRecord } from '../../upstream/wire/status-page.ts';
 import type { Exchange, ProbeInput } from './probe-run.ts';
@@ -50,6 +51,7 @@ export type SeenWord = { group: 'status' | 'gateway'; word: string | null; spell
 export function wordsOf(exchanges: readonly Exchange[]): SeenWord[] {
   const seen = exchanges.flatMap((exchange): SeenWord[] => [
     ...recordsOf(exchange).map(({ status }) => seenWord('status', status)),
+    ...openWords(exchange).map((word) => seenWord('status', word)),
     ...gatewayWords(exchange).map((word) => seenWord('gateway', word)),
   ]);
   return [...new Map(seen.map((one) => [JSON.stringify(one), one])).values()];
@@ -72,6 +74,12 @@ function seenWord(group: SeenWord['group'], spelled: string): SeenWord {
   const spelling =
     spelled === lower ? 'lower case' : spelled === spelled.toUpperCase() ? 'upper case' : 'mixed case';
   return { group, word: WORDS[group].has(lower) ? lower : null, spelling };
+}
+
+function openWords({ endpoint, body }: Exchange): string[] {
+  if (body === undefined || endpoint !== ENDPOINT.openStatus) return [];
+  const parsed = readOpenStatus(body);
+  return 'value' in parsed ? [parsed.value.status] : [];
 }
 
 function gatewayWords({ endpoint, body }: Exchange): string[] {

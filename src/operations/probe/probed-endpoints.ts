@@ -1,9 +1,11 @@
 import type { GatewayConfig } from '../../config/config.ts';
 import { gatewayOf } from '../../config/sections/upstream.ts';
 import { isJsonObject } from '../../domain/json.ts';
+import type { OpenQuotesClient } from '../../upstream/client/open-quotes-client.ts';
 import { CHAINS, TOKENS } from '../../upstream/wire/chain-list.ts';
 import { GATEWAY_JOB, VAULT } from '../../upstream/wire/gateway-record.ts';
 import { OPEN_QUOTES } from '../../upstream/wire/open-quote.ts';
+import { OPEN_STATUS } from '../../upstream/wire/open-status.ts';
 import { QUOTE_ANSWER, type QuoteRequest } from '../../upstream/wire/quote.ts';
 import {
   readStatusPage,
@@ -161,13 +163,32 @@ const openQuotes: ProbedEndpoint = {
     await probe.send({
       endpoint: openQuotes,
       purpose: 'price',
-      call: async (clients, options) => {
-        if (clients.openQuotes === null) throw new Error('found no open quoting service, expected one');
-        return clients.openQuotes.exactIn(openRequestOf(quote), options);
-      },
+      call: ({ openQuotes: client }, options) => openService(client).exactIn(openRequestOf(quote), options),
     });
   },
 };
+
+const openStatus: ProbedEndpoint = {
+  title: 'POST /api/v3/intents/intentStatus',
+  schema: OPEN_STATUS,
+  endpointGroup: 'open-status',
+  takesKey: false,
+  run: async (probe) => {
+    if (probe.input.upstream.quotesUrl === null) return;
+    for (const hash of probe.input.intents) {
+      await probe.send({
+        endpoint: openStatus,
+        purpose: 'intent',
+        call: ({ openQuotes: client }, options) => openService(client).intentStatus(hash, options),
+      });
+    }
+  },
+};
+
+function openService(client: OpenQuotesClient | null): OpenQuotesClient {
+  if (client === null) throw new Error('found no open quoting service, expected one');
+  return client;
+}
 
 /** The endpoints of a probe, in the order of their requests. */
 export const PROBED: readonly ProbedEndpoint[] = [
@@ -179,10 +200,11 @@ export const PROBED: readonly ProbedEndpoint[] = [
   vaults,
   quotes,
   openQuotes,
+  openStatus,
 ];
 
 /** The endpoints that assumptions are judged by. */
-export const ENDPOINT = { chains, tokens, intents, wallets, jobs, vaults, quotes } as const;
+export const ENDPOINT = { chains, tokens, intents, wallets, jobs, vaults, quotes, openStatus } as const;
 
 function requestOf(
   endpoint: ProbedEndpoint,

@@ -86,6 +86,7 @@ function kindsOf(schema: AnswerSchema): string[] {
   const bare = inner(schema);
   if (bare instanceof z.ZodUnion) return [...new Set(bare.options.flatMap(kindsOf))];
   if (bare instanceof z.ZodArray) return ['an array'];
+  if (bare instanceof z.ZodUnknown) return ['a value'];
   return [bare instanceof z.ZodObject ? 'an object' : `a ${bare._zod.def.type}`];
 }
 

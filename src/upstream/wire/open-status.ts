@@ -1,6 +1,7 @@
+import { z } from 'zod';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
 import { foldHex } from '../../domain/subjects/subject.ts';
-import { kindOf, type Parsed, textOrNull } from './wire.ts';
+import { kindOf, type Parsed, passedMember, textMember, textOrNull } from './wire.ts';
 
 /** The status of an intent at the open source. */
 export type OpenStatus = {
@@ -14,6 +15,19 @@ export type OpenStatus = {
 
 export const OPEN_STATUS_EXPECTED =
   'HTTP 200 or 201 with a JSON object { data } of an intent with its status';
+
+/** The words of a status may be in any nesting: its own members are no members of the record. */
+const RECORD = z.object({
+  status: z.unknown().refine((status) => status !== undefined && status !== null),
+  subStatus: passedMember,
+  intentHash: textMember.nullish(),
+  intentCreated: passedMember,
+  fulfillment: passedMember,
+  refund: passedMember,
+});
+
+/** The schema of an answer. */
+export const OPEN_STATUS = z.object({ data: z.union([RECORD, z.array(RECORD)]) });
 
 /** The sub-statuses that were seen, folded, and the words of v1 for them. */
 const WORDS: ReadonlyMap<string, string> = new Map([
