@@ -30,6 +30,7 @@ const secret: fc.Arbitrary<string> = fc.oneof(
   textOf(HEX, 40).map((hex) => `0x${hex}`),
   textOf(HEX, 40).map((hex) => hex.toUpperCase()),
   textOf(HEX, 64).map((hex) => `0x${hex}`),
+  textOf('abcdefABCDEF', { minLength: 8, maxLength: 20 }),
   textOf(BASE58, { minLength: 32, maxLength: 44 }),
   textOf(BASE58, 33).map((text) => `T${text}`),
   fc.uuid(),
