@@ -8,20 +8,15 @@ import {
   type Hex,
   keccak256,
   numberToHex,
-  pad,
   parseAbi,
   parseAbiParameters,
-  toEventSelector,
   toFunctionSelector,
-  zeroAddress,
 } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { Sandbox, type SandboxOptions } from '../../sandbox/sandbox.ts';
 import { readQuoteAnswer } from '../../src/upstream/wire/quote.ts';
-import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
-import { orderAt } from '../support/sandbox-order.ts';
 
 const { started } = opening();
 
@@ -314,94 +309,6 @@ test('a refund arrives at the refundRecipient', async () => {
     sandbox.payments().filter(({ payment, intentHash }) => payment === 'refund' && intentHash === made);
   await expect.poll(refunds, { timeout: 170_000 }).toMatchObject([{ recipient: REFUNDS }]);
 });
-
-describe('a quote with a local intent', () => {
-  const BURN = parseAbi([
-    'function depositForBurn(uint256 amount, uint32 destinationDomain, bytes32 mintRecipient, address burnToken)',
-  ]);
-
-  test('ends on its source chain, where its route burns the tokens for the recipient', async () => {
-    const { steps, fees: paid, execution, destination } = await evmQuote(evm, { localIntents: true });
-    expect(steps.map(({ provider, intents }) => [provider, intents.map(({ role }) => role)])).toEqual([
-      ['cctp', ['local']],
-    ]);
-    expect(paid.map(({ type, estimate }) => [type, estimate])).toEqual([
-      ['protocol', false],
-      ['cctp', true],
-    ]);
-    const { route } = execution.intent;
-    const { amountOut } = destination;
-    expect(route).toMatchObject({ destination: 8453, tokens: [{ token: USDC_BASE, amount: amountOut }] });
-    const data = hex.parse(route.calls[0]?.data);
-    expect(decodeFunctionData({ abi: BURN, data }).args).toEqual([
-      BigInt(amountOut),
-      2,
-      pad(FUNDER, { size: 32 }).toLowerCase(),
-      USDC_BASE,
-    ]);
-  });
-
-  test.each([
-    ['another token', swapped],
-    ['another source', fromSolana],
-  ])('is not made for %s', async (_case, body) => {
-    const { steps } = await quoteAt(await deployment({ localIntents: true }), recordedSchema, body);
-    expect(steps[0]?.intents[0]?.role).toBe('primary');
-  });
-
-  test('is fulfilled by a transaction of its source chain, and paid by a mint that names no intent', async () => {
-    const sandbox = await deployment({ localIntents: true, timeScale: 100 });
-    const { intentHash } = await orderAt(sandbox);
-    const fulfilment = await eventually('it is filled, with its details', async () => {
-      const response = await fetch(`${sandbox.url}/v1/intents/status?intentHash=${intentHash}`, {
-        headers: { 'x-api-key': sandbox.apiKey },
-      });
-      const [record] = statusSchema.parse(await response.json()).results;
-      return record?.steps?.[0]?.transactions.fulfilled ?? null;
-    });
-    expect(fulfilment.chainId).toBe(8453);
-    const paid = (kind: string) =>
-      sandbox.payments().find((one) => one.intentHash === intentHash && one.payment === kind);
-    const [burn, mint] = [paid('burn'), paid('destination')];
-    expect(burn).toMatchObject({ chainId: 8453, txHash: fulfilment.txHash });
-    expect(mint).toMatchObject({ chainId: 10, from: zeroAddress });
-    expect(await fulfilmentsIn(sandbox, 8453, burn?.txHash)).toEqual([intentHash]);
-    expect(await fulfilmentsIn(sandbox, 10, mint?.txHash)).toEqual([]);
-  });
-});
-
-const statusSchema = z.object({
-  results: z.array(
-    z.object({
-      steps: z
-        .array(
-          z.object({
-            transactions: z.object({
-              fulfilled: z.object({ chainId: z.int(), txHash: z.string() }).optional(),
-            }),
-          }),
-        )
-        .optional(),
-    }),
-  ),
-});
-
-const receiptSchema = z.object({
-  result: z.object({ logs: z.array(z.object({ topics: z.array(z.string()) })) }),
-});
-
-/** Hashes of the intents that a transaction fulfils, by its logs. */
-async function fulfilmentsIn(sandbox: Sandbox, chainId: number, txHash: unknown): Promise<unknown[]> {
-  const response = await fetch(sandbox.rpcUrl(chainId, 'any'), {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'eth_getTransactionReceipt', params: [txHash] }),
-  });
-  const { logs } = receiptSchema.parse(await response.json()).result;
-  // `Transfer` has three topics too: its first one is another.
-  const transfer = toEventSelector('event Transfer(address indexed, address indexed, uint256)');
-  return logs.filter(({ topics }) => topics[0] !== transfer).map(({ topics }) => topics[1]);
-}
 
 describe('a quote with --wire strict', () => {
   test.each([
