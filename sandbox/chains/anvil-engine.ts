@@ -27,7 +27,7 @@ const receiptSchema = z.object({
   logs: z.array(z.object({ address: hex, topics: z.array(hex), data: hex })),
 });
 
-/** Starts an anvil of its own as the engine of a chain. It mines only when it is told, so that it follows the sandbox's blocks. */
+/** Starts an anvil of its own as the engine of a chain. It mines on request only, after the sandbox's blocks. */
 export async function createAnvilEngine(program: string, chainId: number): Promise<Engine> {
   const child = spawn(
     program,
@@ -41,7 +41,7 @@ export async function createAnvilEngine(program: string, chainId: number): Promi
   const url = await listening(child);
   let lastSeconds = 1;
 
-  async function ask(method: string, ...params: unknown[]): Promise<z.infer<typeof answerSchema>> {
+  async function request(method: string, ...params: unknown[]): Promise<z.infer<typeof answerSchema>> {
     const response = await fetch(url, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -52,7 +52,7 @@ export async function createAnvilEngine(program: string, chainId: number): Promi
   }
 
   async function get<T>(schema: z.ZodType<T>, method: string, ...params: unknown[]): Promise<T> {
-    const { result, error } = await ask(method, ...params);
+    const { result, error } = await request(method, ...params);
     if (error !== undefined) throw new Error(`anvil, ${method}: ${error.message}`);
     return schema.parse(result);
   }
@@ -70,8 +70,8 @@ export async function createAnvilEngine(program: string, chainId: number): Promi
     if (place.timestamp > lastSeconds) await mineAt(place);
   }
 
-  async function outcome(method: string, request: CallRequest): Promise<CallOutcome> {
-    const { from, to, data, value, gas } = request;
+  async function outcome(method: string, wanted: CallRequest): Promise<CallOutcome> {
+    const { from, to, data, value, gas } = wanted;
     const call = {
       from,
       ...(to === null ? {} : { to }),
@@ -79,7 +79,7 @@ export async function createAnvilEngine(program: string, chainId: number): Promi
       value: numberToHex(value),
       gas: numberToHex(gas),
     };
-    const { result, error } = await ask(method, call, 'latest');
+    const { result, error } = await request(method, call, 'latest');
     if (error === undefined) return { type: 'returned', data: hex.parse(result) };
     const reverted = hex.safeParse(error.data);
     return reverted.success

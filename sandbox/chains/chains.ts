@@ -36,7 +36,7 @@ export type Chains = {
 /** A client's transaction that succeeded; `engine` has the state after it. */
 export type ExecutedTransaction = { chainId: number; transaction: ShownTransaction; engine: Engine };
 
-/** How the chains execute transactions of clients. */
+/** Execution of the transactions of clients. */
 export type EvmOptions = {
   nowMs: () => number;
   /** Starts an engine for a chain. */
@@ -114,7 +114,7 @@ export function createChains(options: {
     machine?.move(outcomeOf(included, chain).moves);
   }
 
-  /** What a filled intent was funded with leaves its holder for the solver; no transaction shows it. */
+  /** Moves the funds of a filled intent from their holder to the solver; no transaction shows it. */
   function claim({ vaultAddress, intentVault, source }: TransferPlan): void {
     const from = vaultAddress ?? intentVault;
     if (from === null) return;

@@ -11,7 +11,7 @@ export type Drift = {
   take(): { token: Hex; owner: Hex; apply(balance: bigint): bigint }[];
 };
 
-/** Most balances that wait: the oldest changes are forgotten beyond. */
+/** Most balances that wait: beyond, the oldest changes are lost. */
 const CAPACITY = 50_000;
 
 export function createDrift(): Drift {
@@ -26,13 +26,13 @@ export function createDrift(): Drift {
       if (oldest !== undefined) changes.delete(oldest);
     },
     take() {
-      const taken = [...changes.values()].map(({ token, owner, sum, least }) => ({
+      const all = [...changes.values()].map(({ token, owner, sum, least }) => ({
         token,
         owner,
         apply: (balance: bigint) => (balance + sum > least ? balance + sum : least),
       }));
       changes.clear();
-      return taken;
+      return all;
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { Engine } from './engine.ts';
 
-/** What executes the transactions of EVM chains: this process, or the named program, which is an anvil. */
+/** The executor of the transactions of EVM chains: this process, or the named program, which is an anvil. */
 export type EngineKind = 'js' | { anvil: string };
 
 /** Returns what starts an engine for a chain. Its module is loaded then, so that a sandbox without transactions is light. */

@@ -108,8 +108,8 @@ function shownOf(view: View, txHash: string): ShownTransaction | undefined {
   if (executed !== undefined) {
     return hides || executed.block > on.blocks.head(nowMs) ? undefined : executed;
   }
-  const known = transactionOf(view, txHash);
-  return known === undefined ? undefined : paymentShown(known, on.chain);
+  const payment = transactionOf(view, txHash);
+  return payment === undefined ? undefined : paymentShown(payment, on.chain);
 }
 
 /** A client's transaction before its block, as this endpoint shows it. */

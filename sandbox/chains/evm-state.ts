@@ -8,7 +8,7 @@ import { param, RpcError } from './rpc-error.ts';
 /** The tip that the sandbox proposes, in wei per gas. */
 const TIP = 1_000_000n;
 
-/** How far below the newest block the state is answered: it is that of the newest. */
+/** Depth below the newest block at which requests get its state. */
 const STATE_BLOCKS = 128;
 
 const MOST_FEE_BLOCKS = 1_024;

@@ -59,7 +59,7 @@ const HALF_CURVE = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681
 export function createPool(): Pool {
   const waiting = new Map<string, Waiting>();
   const byHash = new Map<string, Waiting>();
-  const keyOf = ({ from, nonce }: Pick<Signed, 'from' | 'nonce'>): string => `${from} ${nonce}`;
+  const keyOf = ({ from, nonce }: { from: Hex; nonce: number }): string => `${from} ${nonce}`;
 
   function put(one: Waiting): void {
     waiting.set(keyOf(one.signed), one);
@@ -72,12 +72,12 @@ export function createPool(): Pool {
     return next;
   }
 
-  /** The first block from this one with room for that much gas. */
-  function blockWithRoom(first: number, gas: bigint): number {
-    const taken = new Map<number, bigint>();
-    for (const { due, signed } of waiting.values()) taken.set(due, (taken.get(due) ?? 0n) + signed.gas);
+  /** The first block from this one that can hold that much more gas. */
+  function freeBlock(first: number, gas: bigint): number {
+    const reserved = new Map<number, bigint>();
+    for (const { due, signed } of waiting.values()) reserved.set(due, (reserved.get(due) ?? 0n) + signed.gas);
     let block = first;
-    while ((taken.get(block) ?? 0n) + gas > BLOCK_GAS) block += 1;
+    while ((reserved.get(block) ?? 0n) + gas > BLOCK_GAS) block += 1;
     return block;
   }
 
@@ -106,7 +106,7 @@ export function createPool(): Pool {
       }
       if (former === undefined && waiting.size >= MOST_WAITING) throw new RpcError(-32000, 'txpool is full');
       if (former !== undefined) byHash.delete(former.signed.hash);
-      const one = { signed, due: former?.due ?? blockWithRoom(next, signed.gas) };
+      const one = { signed, due: former?.due ?? freeBlock(next, signed.gas) };
       put(one);
       return one;
     },

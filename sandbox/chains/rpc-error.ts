@@ -3,7 +3,7 @@ import type { z } from 'zod';
 /** An error that a method answers in place of a result. */
 export class RpcError extends Error {
   readonly code: number;
-  /** What a reverted call returned. */
+  /** The data of a reverted call. */
   readonly data: string | undefined;
 
   constructor(code: number, message: string, data?: string) {

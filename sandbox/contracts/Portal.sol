@@ -140,12 +140,12 @@ contract Portal {
         uint256 held = token.balanceOf(vault);
         if (held >= wanted.amount) return true;
         uint256 lacking = wanted.amount - held;
-        uint256 taken = lacking;
+        uint256 added = lacking;
         if (allowPartial) {
-            taken = least(taken, least(token.balanceOf(msg.sender), token.allowance(msg.sender, address(this))));
+            added = least(added, least(token.balanceOf(msg.sender), token.allowance(msg.sender, address(this))));
         }
-        token.transferFrom(msg.sender, vault, taken);
-        return taken == lacking;
+        token.transferFrom(msg.sender, vault, added);
+        return added == lacking;
     }
 
     function opened(bytes32 intentHash) private returns (Vault) {

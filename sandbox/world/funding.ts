@@ -89,10 +89,12 @@ export async function noticeFunding(
 }
 
 /** Funding and life, as the control port takes them. */
-type How = { [Member in keyof typeof how]?: z.infer<(typeof how)[Member]> } & Pick<
-  OrderedLife,
-  'fate' | 'stepFails' | 'lie' | 'showsDepositAddress'
->;
+type How = Partial<z.infer<z.ZodObject<typeof how>>> & {
+  fate: OrderedLife['fate'];
+  stepFails: boolean;
+  lie: OrderedLife['lie'];
+  showsDepositAddress: boolean;
+};
 
 function fund(orders: Orders, fundable: Fundable, wanted: How): FundResult {
   if (fundable.fundedBy !== null) {

@@ -231,12 +231,12 @@ describe.each(ENGINES)('with $name', ({ evm, skip }) => {
       args: [owner.address, relayer.address, AMOUNT, validBefore, vOf(permit), permit.r, permit.s],
     });
     await client.waitForTransactionReceipt({ hash: permitted });
-    const taken = await wallet.writeContract({
+    const pulled = await wallet.writeContract({
       ...token,
       functionName: 'transferFrom',
       args: [owner.address, second, AMOUNT],
     });
-    await stated('source', { txHash: taken });
+    await stated('source', { txHash: pulled });
     expect(await client.readContract({ ...token, functionName: 'nonces', args: [owner.address] })).toBe(1n);
   });
 
