@@ -13,13 +13,10 @@ const STATE_BLOCKS = 128;
 
 const MOST_FEE_BLOCKS = 1_024;
 
-/** Characters of a call's data: as long as the longest transaction. */
-const MOST_DATA_LENGTH = 2 * 131_072 + 2;
-
+// The body of a request limits the length.
 const hexText = (pattern: RegExp, expected: string) =>
   z
     .string()
-    .max(MOST_DATA_LENGTH)
     .regex(pattern, { error: `expected ${expected}` })
     .transform((text): Hex => `0x${text.slice(2).toLowerCase()}`);
 
