@@ -99,22 +99,29 @@ export function createMachine(deps: {
   async function executeDue(started: Engine): Promise<void> {
     const head = blocks.head(nowMs());
     await writeDrift(started);
-    for (;;) {
-      const due = pool.takeDue(head);
-      let progressed = false;
-      for (const one of due) progressed = (await executeOne(started, one)) || progressed;
-      if (!progressed) return;
+    let progressed = true;
+    while (progressed) {
+      progressed = false;
+      for (const one of pool.due(head)) progressed = (await executeOne(started, one)) || progressed;
     }
   }
 
   /** False when it must wait for an earlier nonce; a transaction that became impossible is dropped. */
-  async function executeOne(started: Engine, { signed, due }: Waiting): Promise<boolean> {
+  async function executeOne(started: Engine, one: Waiting): Promise<boolean> {
+    const { signed, due } = one;
     const { balance, nonce } = await started.account(signed.from);
-    if (signed.nonce > nonce) {
-      pool.putBack({ signed, due });
-      return false;
+    if (signed.nonce > nonce) return false;
+    const isPossible = signed.nonce === nonce && balance >= signed.gas * signed.maxFee + signed.value;
+    try {
+      if (isPossible) await executeIn(started, { signed, due });
+    } finally {
+      // Until now, readers find it among those that wait.
+      pool.remove(one);
     }
-    if (signed.nonce < nonce || balance < signed.gas * signed.maxFee + signed.value) return true;
+    return true;
+  }
+
+  async function executeIn(started: Engine, { signed, due }: Waiting): Promise<void> {
     const result = await started.execute(signed.raw, placeOf(due));
     const shown: ShownTransaction = {
       txHash: signed.hash,
@@ -128,7 +135,6 @@ export function createMachine(deps: {
     byHash.set(signed.hash, shown);
     byBlock.set(due, [...(byBlock.get(due) ?? []), shown]);
     if (shown.succeeded) await executed(shown, started);
-    return true;
   }
 
   return {

@@ -40,10 +40,9 @@ export type Pool = {
   get(hash: string): Waiting | undefined;
   /** The nonce after those that wait in a row from this one. */
   nextNonce(from: Hex, nonce: number): number;
-  /** Removes and returns those due by a block, in their order. */
-  takeDue(block: number): Waiting[];
-  /** Puts one back that its nonce holds up. */
-  putBack(waiting: Waiting): void;
+  /** Those due by a block, in their order. */
+  due(block: number): Waiting[];
+  remove(waiting: Waiting): void;
   readonly size: number;
 };
 
@@ -60,11 +59,6 @@ export function createPool(): Pool {
   const waiting = new Map<string, Waiting>();
   const byHash = new Map<string, Waiting>();
   const keyOf = ({ from, nonce }: { from: Hex; nonce: number }): string => `${from} ${nonce}`;
-
-  function put(one: Waiting): void {
-    waiting.set(keyOf(one.signed), one);
-    byHash.set(one.signed.hash, one);
-  }
 
   function nextNonce(from: Hex, nonce: number): number {
     let next = nonce;
@@ -107,20 +101,19 @@ export function createPool(): Pool {
       if (former === undefined && waiting.size >= MOST_WAITING) throw new RpcError(-32000, 'txpool is full');
       if (former !== undefined) byHash.delete(former.signed.hash);
       const one = { signed, due: former?.due ?? freeBlock(next, signed.gas) };
-      put(one);
+      waiting.set(keyOf(signed), one);
+      byHash.set(signed.hash, one);
       return one;
     },
     get: (hash) => byHash.get(hash),
     nextNonce,
-    takeDue(block) {
-      const due = [...waiting.values()].filter((one) => one.due <= block);
-      for (const { signed } of due) {
-        waiting.delete(keyOf(signed));
-        byHash.delete(signed.hash);
-      }
-      return due.sort((a, b) => a.due - b.due || a.signed.nonce - b.signed.nonce);
+    due: (block) =>
+      [...waiting.values()]
+        .filter((one) => one.due <= block)
+        .sort((a, b) => a.due - b.due || a.signed.nonce - b.signed.nonce),
+    remove({ signed }) {
+      if (byHash.delete(signed.hash)) waiting.delete(keyOf(signed));
     },
-    putBack: put,
     get size() {
       return waiting.size;
     },
