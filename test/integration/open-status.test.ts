@@ -1,6 +1,5 @@
 import { Redis } from 'ioredis';
 import { describe, expect, inject, test } from 'vitest';
-import { Sandbox } from '../../sandbox/sandbox.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';
 import { pollOpenStatus } from '../../src/pollers/open-status.ts';
 import type { SignalMap } from '../../src/signals.ts';
@@ -9,6 +8,7 @@ import { openStatusMember } from '../../src/store/plan-members.ts';
 import { UpstreamFailure } from '../../src/upstream/client/failure.ts';
 import { OpenQuotesClient } from '../../src/upstream/client/open-quotes-client.ts';
 import { signalled, startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { newSandbox } from '../support/deployment.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import { orderAt } from '../support/sandbox-order.ts';
@@ -58,7 +58,7 @@ function polled(
 
 describe('the open source alone', () => {
   test('leads a transfer from its funding to a webhook of its fill, without a key and without v1', async () => {
-    const sandbox = await started(new Sandbox({ transfersPerSecond: 0, timeScale: 10 }));
+    const sandbox = await started(newSandbox({ transfersPerSecond: 0, timeScale: 10 }));
     const hook = await started(new TestReceiver());
     const { intentHash } = await orderAt(sandbox, { fate: 'settled' });
     await startOn({ baseUrl: sandbox.url, quotesUrl: sandbox.quotesUrl, intents: [intentHash], hook });
@@ -81,7 +81,7 @@ describe('the open source alone', () => {
   });
 
   test('follows a transfer to its refund', async () => {
-    const sandbox = await started(new Sandbox({ transfersPerSecond: 0, timeScale: 2_000 }));
+    const sandbox = await started(newSandbox({ transfersPerSecond: 0, timeScale: 2_000 }));
     const hook = await started(new TestReceiver());
     const { intentHash } = await orderAt(sandbox, { fate: 'refunded' });
     await startOn({ baseUrl: sandbox.url, quotesUrl: sandbox.quotesUrl, intents: [intentHash], hook });

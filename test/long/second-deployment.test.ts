@@ -14,12 +14,16 @@ const SUITE = [
   'poll-worker',
   'tracking',
   'wallet-pages',
+  'open-status',
+  'second-source',
   'check-routes',
   'imported-quotes',
   'partner-routes',
   'quote-expiry',
   'routes',
+  'quote-vault',
   'checks-daemon',
+  'quoted-payments',
 ].map((name) => `test/integration/${name}.test.ts`);
 
 const REPORT = z.object({
