@@ -61,10 +61,10 @@ export function checkedFunding(quote: Quote, requested: Requested): Funding {
   expectSame('destination', destination, requested.destination.chainId);
   expectSame('route.portal', route.portal, to);
   expectSame('allowPartial', allowPartial, false);
-  const [taken, ...othersTaken] = reward.tokens;
-  expectSame('reward.tokens[0].token', taken?.token, requested.source.token);
-  expectSame('reward.tokens[0].amount', taken?.amount, requested.source.amount);
-  expectSame('reward.tokens.length', 1 + othersTaken.length, 1);
+  const [given, ...othersGiven] = reward.tokens;
+  expectSame('reward.tokens[0].token', given?.token, requested.source.token);
+  expectSame('reward.tokens[0].amount', given?.amount, requested.source.amount);
+  expectSame('reward.tokens.length', 1 + othersGiven.length, 1);
   expectSame('reward.nativeAmount', reward.nativeAmount, 0);
   // Whoever created an intent gets its reward back when nobody fills it.
   expectSame('reward.creator', reward.creator, requested.refundRecipient);
