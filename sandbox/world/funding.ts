@@ -7,6 +7,7 @@ import { balanceSlot } from '../contracts/genesis.ts';
 import { amount, chainId } from '../endpoints/fields.ts';
 import { lookupKey } from './identifiers.ts';
 import type { Fundable, OrderedLife, Orders } from './orders.ts';
+import { publishedIntents } from './published.ts';
 
 const how = {
   fate: z.enum(['settled', 'late-details', 'refunded', 'failed']).default('settled'),
@@ -63,13 +64,18 @@ export function fundByTransaction(orders: Orders, wanted: z.infer<typeof fundSch
 }
 
 /**
- * Begins the transfers that a client's own transaction funds: it brought what is held for a quote or vault to its amount.
- * Where no solvers are, nobody fills.
+ * Begins the transfers that a client's own transaction funds: it brought what is held for a quote or vault to its amount, or
+ * published an intent of the client's own. Where no solvers are, nobody fills.
  */
 export async function noticeFunding(
   orders: Orders,
   { executed: { chainId, transaction, engine }, solvers }: { executed: ExecutedTransaction; solvers: number },
 ): Promise<void> {
+  const fate = solvers === 0 ? 'refunded' : 'settled';
+  for (const intent of publishedIntents(chainId, transaction.logs)) {
+    if (orders.heldAt({ chainId, address: intent.vault }) !== undefined) continue;
+    orders.publish(intent, { txHash: transaction.txHash, fate });
+  }
   for (const { address: token, topics } of transaction.logs) {
     const [event, , to] = topics;
     if (event !== TRANSFER || to === undefined) continue;
@@ -80,7 +86,7 @@ export async function noticeFunding(
     if (held < BigInt(fundable.plan.source.amount)) continue;
     fund(orders, fundable, {
       sourceTx: transaction.txHash,
-      fate: solvers === 0 ? 'refunded' : 'settled',
+      fate,
       stepFails: false,
       lie: null,
       showsDepositAddress: false,

@@ -18,7 +18,7 @@ export type Wallet = { address: string; kind: ChainKind };
 
 /** A client's choices for a transfer. A funder that is not known yet (null) is drawn. */
 export type Order = {
-  origin: 'quote' | 'vault';
+  origin: 'quote' | 'vault' | 'direct';
   funder: string | null;
   recipient: string;
   /** Null where it is the funder. */

@@ -10,6 +10,7 @@ import {
   type TransferPlan,
   VAULT_VALIDITY_SECONDS,
 } from './plan.ts';
+import type { PublishedIntent } from './published.ts';
 import { randomStream } from './random.ts';
 import { vaultKey, type World } from './world.ts';
 
@@ -45,6 +46,8 @@ export type Orders = {
   isExpired(fundable: Fundable): boolean;
   fundByTransaction(fundable: Fundable, how: OrderedLife): void;
   fundByJob(fundable: Fundable, by: { job: Job; funder: string }): void;
+  /** Begins the transfer of an intent that a client published by itself. */
+  publish(intent: PublishedIntent, how: { txHash: string; fate: OrderedFate }): void;
 };
 
 export function createOrders({
@@ -184,6 +187,12 @@ export function createOrders({
     fundByJob(fundable, { job, funder }) {
       const plan = { ...fundable.plan, job, funder };
       fund(fundable, { plan, fundedBy: `job ${job.uuid}` });
+    },
+    publish({ hash, vault, deadline, order }, { txHash, fate }) {
+      const drawn = generator.ordered(drafted++, order);
+      const source = { ...drawn.source, txHash };
+      const plan = prepare({ ...drawn, intentHash: hash, intentVault: vault, source, fate });
+      live({ plan, deadline, steps: lifeOfFunded(plan) });
     },
   };
 }

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { CLIENT_LIBRARIES, type ClientWallet } from '../support/client-libraries.ts';
 import { ClientStage } from '../support/client-stage.ts';
 import { eventually } from '../support/eventually.ts';
+import { fundingOf, PUBLISH_AND_FUND } from '../support/portal-funding.ts';
 import { usdcOn } from '../support/sandbox-order.ts';
 import { type Generation, refusalOf, VAULT_PATHS } from '../support/service-client.ts';
 
@@ -28,6 +29,13 @@ const quoteSchema = z.object({
   intentHash: hex,
   destination: z.object({ amountOut: z.string() }),
   execution: z.object({ transaction: z.object({ to: hex, data: hex, value: z.string() }) }),
+});
+
+const openQuoteSchema = z.object({
+  data: z.object({
+    contracts: z.object({ sourcePortal: hex, prover: hex }),
+    quoteResponse: z.object({ encodedRoute: hex, deadline: z.int(), destinationAmount: z.string() }),
+  }),
 });
 
 const hashed = z.object({ txHash: hex });
@@ -262,6 +270,34 @@ describe.concurrent.each(CLIENT_LIBRARIES)('a client with %s', (_name, library) 
     }
     const many = { intentHashes: [intentHash, unknown.intentHash] };
     expect(await client.open('/intents/status', many)).toMatchObject({ data: [{ intentHash }] });
+  });
+
+  test('publishes and funds an open quote at the Portal, and follows it without a key', async () => {
+    const wallet = await newWallet();
+    const recipient = stage.wallet(library, TO);
+    const answer = await stage.client(null).open('/quotes/single', {
+      dAppID: 'acme-app',
+      intentExecutionTypes: ['SELF_PUBLISH'],
+      quoteRequest: {
+        sourceChainID: FROM,
+        destinationChainID: TO,
+        sourceToken: USDC,
+        destinationToken: usdcOn(TO),
+        sourceAmount: String(AMOUNT),
+        funder: wallet.address,
+        recipient: recipient.address,
+      },
+    });
+    const { contracts, quoteResponse: quote } = openQuoteSchema.parse(answer).data;
+    const { sourcePortal: portal, prover } = contracts;
+    const reward = [BigInt(quote.deadline), wallet.address, prover, 0n, [[USDC, AMOUNT]]];
+    const data = library.encodeCall(PUBLISH_AND_FUND, [BigInt(TO), quote.encodedRoute, reward, false]);
+    const { intentHash } = fundingOf(library, data);
+    await wallet.send(tokenCall('function approve(address, uint256)', [portal, AMOUNT]));
+    const txHash = await wallet.send({ to: portal, data, value: '0' });
+    const { last } = await openStatusBecomes(stage, { intentHash, word: 'Fulfilled' });
+    expect(last.intentCreated?.transactionHash).toBe(txHash);
+    expect(await balanceOf(recipient, recipient.address)).toBe(BigInt(quote.destinationAmount));
   });
 
   test('gets its money back at the refund recipient when nobody fills', async () => {

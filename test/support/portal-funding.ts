@@ -4,7 +4,8 @@ import type { ClientLibrary } from './client-libraries.ts';
 
 const REWARD = '(uint64, address, address, uint256, (address, uint256)[])';
 const ROUTE = '(bytes32, uint64, address, uint256, (address, uint256)[], (address, bytes, uint256)[])';
-const PUBLISH_AND_FUND = `function publishAndFund(uint64, bytes, ${REWARD}, bool)`;
+/** The Portal's function that publishes an intent and funds it. */
+export const PUBLISH_AND_FUND = `function publishAndFund(uint64, bytes, ${REWARD}, bool)`;
 const TRANSFER = 'function transfer(address, uint256)';
 
 const hex = z.custom<Hex>((value) => isHex(value));
