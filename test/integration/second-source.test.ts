@@ -1,8 +1,9 @@
 import { describe, expect, inject, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { SignalMap, Signals } from '../../src/signals.ts';
+import { type SignalMap, Signals } from '../../src/signals.ts';
 import { signalled, startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf, intentRecord, type Scripted, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
@@ -34,7 +35,11 @@ async function stage(answers: { v1: Scripted; open: Scripted }, upstream: object
   ];
   const hook = await started(new TestReceiver());
   const lines: { msg: string; result?: string }[] = [];
-  const { daemon, signals } = await startDaemon(
+  const signals = new Signals();
+  // The first comparisons are made before the start has ended.
+  const results: string[] = [];
+  signals.on('status.compared', ({ result }) => results.push(result));
+  const { daemon } = await startDaemon(
     {
       baseUrl: keyed.url,
       redisUrl: inject('redisUrl'),
@@ -53,19 +58,23 @@ async function stage(answers: { v1: Scripted; open: Scripted }, upstream: object
       },
     },
     (line) => lines.push(JSON.parse(line)),
+    signals,
   );
+  const compared = (result: string) => eventually(`a status that ${result}`, () => results.includes(result));
   later(() => daemon.close());
   const recheck = async (): Promise<void> => {
-    const requested = keyed.awaitRequest(({ path }) => path === '/v1/intents/status');
+    // Both are awaited from before the request on: after a fill, v1 is polled only every few minutes.
+    const done = keyed
+      .awaitRequest(({ path }) => path === '/v1/intents/status')
+      .then(() => polled(signals, 'status'));
     const response = await fetch(`${daemon.url}/api/v1/subjects/intent:${HASH}/recheck`, {
       method: 'POST',
       headers: { authorization: `Bearer ${TOKEN}` },
     });
     expect(response.status).toBe(202);
-    await requested;
-    await polled(signals, 'status');
+    await done;
   };
-  return { daemon, signals, hook, recheck, lines };
+  return { daemon, signals, hook, recheck, lines, compared };
 }
 
 const TOKEN = 'an-admin-token-of-32-characters-x';
@@ -78,21 +87,14 @@ function polled(signals: Signals, endpointGroup: string, outcome = 'answered') {
   );
 }
 
-function compared(signals: Signals, result: string) {
-  return signalled<SignalMap['status.compared'][0]>(
-    (take) => signals.on('status.compared', take),
-    (one) => one.result === result,
-  );
-}
-
 const facts = ({ type, data }: RenderedEvent) => [type, data.previousStatus, data.regression ?? false];
 
 describe('a transfer with two sources', () => {
   test('has the events of v1 alone where both agree', async () => {
     const answers = { v1: v1('pending'), open: WAITING };
-    const { hook, signals, recheck, lines } = await stage(answers);
+    const { hook, compared, recheck, lines } = await stage(answers);
     await hook.until((events) => events.length === 1);
-    await compared(signals, 'agrees');
+    await compared('agrees');
     Object.assign(answers, { v1: v1('filled', T + 1), open: FULFILLED });
     await hook.until((events) => events.length >= 2);
     Object.assign(answers, { v1: v1('settled', T + 2) });
@@ -151,8 +153,8 @@ describe('a transfer with two sources', () => {
 
   test('ignores a status on another way than that of v1, logs it once and counts it', async () => {
     const answers = { v1: v1('refundable'), open: FULFILLED };
-    const { hook, signals, recheck, lines } = await stage(answers);
-    await Promise.all([compared(signals, 'differs'), hook.until((events) => events.length === 1)]);
+    const { hook, compared, recheck, lines } = await stage(answers);
+    await Promise.all([compared('differs'), hook.until((events) => events.length === 1)]);
     await recheck();
     expect(hook.events.map(facts)).toEqual([['intent.refundable', null, false]]);
     expect(lines.filter(({ msg }) => msg === 'status.differs')).toMatchObject([
@@ -176,9 +178,9 @@ describe('a transfer with two sources', () => {
   });
 
   test('that the open source does not know is no difference', async () => {
-    const { hook, signals } = await stage({ v1: v1('pending'), open: ABSENT });
-    await compared(signals, 'unknown');
-    await compared(signals, 'unknown');
+    const { hook, signals, compared } = await stage({ v1: v1('pending'), open: ABSENT });
+    await compared('unknown');
+    await polled(signals, 'open-status');
     expect(hook.events.map(({ type }) => type)).toEqual(['intent.pending']);
   });
 });
@@ -213,9 +215,9 @@ describe('a source that fails', () => {
   test.each(['open-status', 'status'])('pauses alone after a 429 of %s', async (paused) => {
     const isOpen = paused === 'open-status';
     const answers = { v1: v1('pending'), open: WAITING };
-    const { hook, signals } = await stage(answers);
+    const { hook, signals, compared } = await stage(answers);
     await hook.until((events) => events.length === 1);
-    await compared(signals, 'agrees');
+    await compared('agrees');
     const pauses: string[] = [];
     signals.on('upstream.paused', ({ endpointGroup }) => pauses.push(endpointGroup));
     const pause = signalled<unknown>((take) => signals.on('upstream.paused', take));
