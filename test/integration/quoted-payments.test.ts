@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import {
-  type Burnt,
+  type BurntToken,
   fulfilledLog,
   receivedLog,
   receivedLog2,
@@ -114,7 +114,7 @@ describe('the refund of a transfer', () => {
 });
 
 describe('the delivery of a local intent', () => {
-  const burnt: Burnt = { domain: 6, nonce: '4711', recipient: OWNER, amount: '999000' };
+  const burnt: BurntToken = { domain: 6, nonce: '4711', recipient: OWNER, amount: '999000' };
   const record = {
     status: 'filled',
     destinationTx: { ...destinationTx, amount: burnt.amount },

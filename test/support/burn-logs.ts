@@ -9,10 +9,10 @@ import {
 } from 'viem';
 
 /** A log without its place. */
-export type PlainLog = { address: Hex; topics: Hex[]; data: Hex };
+export type BurnLog = { address: Hex; topics: Hex[]; data: Hex };
 
 /** A burn message. `amount` and `nonce` are decimal digits. */
-export type Burnt = { domain: number; nonce: string; recipient: Hex; amount: string };
+export type BurntToken = { domain: number; nonce: string; recipient: Hex; amount: string };
 
 const ZERO = pad('0x', { size: 32 });
 
@@ -24,12 +24,12 @@ const [FULFILLED, SENT, RECEIVED, RECEIVED_2] = parseAbi([
 ]);
 
 /** The event of a deployment's Portal. */
-export function fulfilledLog(address: Hex, intentHash: Hex): PlainLog {
+export function fulfilledLog(address: Hex, intentHash: Hex): BurnLog {
   return logOf(address, FULFILLED, { intentHash, claimant: pad('0x51', { size: 32 }) });
 }
 
 /** The event of the transmitter where a token is burnt. */
-export function sentLog(address: Hex, burnt: Burnt): PlainLog {
+export function sentLog(address: Hex, burnt: BurntToken): BurnLog {
   const message = encodePacked(
     ['uint32', 'uint32', 'uint32', 'uint64', 'bytes32', 'bytes32', 'bytes32', 'bytes'],
     [0, burnt.domain, 2, BigInt(burnt.nonce), ZERO, ZERO, ZERO, bodyOf(burnt)],
@@ -38,7 +38,7 @@ export function sentLog(address: Hex, burnt: Burnt): PlainLog {
 }
 
 /** The event of version 2 there: its nonce is not assigned yet. */
-export function sentLog2(address: Hex, burnt: Burnt): PlainLog {
+export function sentLog2(address: Hex, burnt: BurntToken): BurnLog {
   const body = encodePacked(
     ['bytes', 'uint256', 'uint256', 'uint256'],
     [`0x00000001${bodyOf(burnt).slice(10)}`, 0n, 0n, 0n],
@@ -51,7 +51,7 @@ export function sentLog2(address: Hex, burnt: Burnt): PlainLog {
 }
 
 /** The event of the transmitter where a token is minted. */
-export function receivedLog(address: Hex, burnt: Burnt): PlainLog {
+export function receivedLog(address: Hex, burnt: BurntToken): BurnLog {
   const { domain: sourceDomain, nonce } = burnt;
   const args = {
     caller: address,
@@ -64,7 +64,7 @@ export function receivedLog(address: Hex, burnt: Burnt): PlainLog {
 }
 
 /** The event of version 2 there. */
-export function receivedLog2(address: Hex, burnt: Burnt): PlainLog {
+export function receivedLog2(address: Hex, burnt: BurntToken): BurnLog {
   return logOf(address, RECEIVED_2, {
     caller: address,
     sourceDomain: burnt.domain,
@@ -75,14 +75,14 @@ export function receivedLog2(address: Hex, burnt: Burnt): PlainLog {
   });
 }
 
-function bodyOf({ recipient, amount }: Burnt): Hex {
+function bodyOf({ recipient, amount }: BurntToken): Hex {
   return encodePacked(
     ['uint32', 'bytes32', 'bytes32', 'uint256', 'bytes32'],
     [0, ZERO, pad(recipient, { size: 32 }), BigInt(amount), ZERO],
   );
 }
 
-function logOf(address: Hex, event: AbiEvent, args: Record<string, unknown>): PlainLog {
+function logOf(address: Hex, event: AbiEvent, args: Record<string, unknown>): BurnLog {
   const topics = encodeEventTopics({ abi: [event], args });
   const plain = event.inputs.filter(({ indexed }) => indexed !== true);
   const data = encodeAbiParameters(

@@ -12,8 +12,8 @@ import { type Found, PROOF, type TxState } from '../../src/domain/proof/proof.ts
 import type { Statement } from '../../src/domain/proof/statement.ts';
 import { judge } from '../../src/domain/proof/verdict.ts';
 import {
+  type BurnLog,
   fulfilledLog,
-  type PlainLog,
   receivedLog,
   receivedLog2,
   sentLog,
@@ -326,7 +326,7 @@ describe('the logs of a receipt', () => {
     recipient: `0x${'a1'.repeat(20)}`,
     amount: '1000',
   } as const;
-  const read = (logs: readonly PlainLog[]) => {
+  const read = (logs: readonly BurnLog[]) => {
     const at = { transactionHash: `0x${'7e'.repeat(32)}`, blockHash: `0x${'b1'.repeat(32)}` };
     const placed = logs.map((log, index) => ({ ...at, ...log, logIndex: `0x${index}`, removed: false }));
     return EVM_RECEIPT.parse({ ...at, blockNumber: '0x1', status: '0x1', logs: placed }).logs;
@@ -338,7 +338,7 @@ describe('the logs of a receipt', () => {
     expect(burnMessagesOf(logs, TRANSMITTER)).toEqual({ sent: [message], received: [message] });
   });
 
-  test.each<[string, PlainLog]>([
+  test.each<[string, BurnLog]>([
     ['another contract', receivedLog(PORTAL, burnt)],
     ['version 2, whose nonce is assigned off the chain', sentLog2(TRANSMITTER, burnt)],
     ['version 2 where it mints', receivedLog2(TRANSMITTER, burnt)],
