@@ -47,11 +47,11 @@ const exactOutSchema = bodyWith(z.strictObject({ ...common, destinationAmount: a
 type Body = z.infer<typeof exactInSchema> | z.infer<typeof exactOutSchema>;
 
 /** The quotes for a request, or the fields that are wrong. No entries: no solver quotes it. */
-type Quoted =
+type OpenAnswer =
   | { type: 'invalid'; errors: readonly FieldError[] }
-  | { type: 'quoted'; body: Body; offers: Offer[]; entries: Entry[] };
+  | { type: 'quoted'; body: Body; offers: Offer[]; entries: OpenEntry[] };
 
-type Entry = {
+type OpenEntry = {
   quoteID: string;
   quoteResponseID: string;
   solverID: string;
@@ -99,7 +99,7 @@ export function addOpenQuotes(
       route: { source, destination },
       intentExecutionType,
     }: { body: Body; route: Extract<Route, { type: 'route' }>; intentExecutionType: string },
-  ): Entry {
+  ): OpenEntry {
     const nowSeconds = nowMs() / 1000;
     const name = `open ${drawn}`;
     const random = randomStream(seed, 'open-quote', drawn++);
@@ -159,7 +159,7 @@ export function addOpenQuotes(
     };
   }
 
-  function quote(schema: z.ZodType<Body>, found: unknown): Quoted {
+  function quote(schema: z.ZodType<Body>, found: unknown): OpenAnswer {
     const parsed = schema.safeParse(found);
     if (!parsed.success) return { type: 'invalid', errors: fieldErrors(parsed.error) };
     const body = parsed.data;
@@ -186,7 +186,7 @@ export function addOpenQuotes(
   function addQuotes(
     path: string,
     schema: z.ZodType<Body>,
-    bodyOf: (entries: readonly Entry[]) => object | null,
+    bodyOf: (entries: readonly OpenEntry[]) => object | null,
   ): void {
     app.post(path, (request: FastifyRequest, reply: FastifyReply) => {
       const found = quote(schema, request.body);

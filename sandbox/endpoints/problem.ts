@@ -108,16 +108,16 @@ export function inWords(errors: readonly FieldError[]): string {
 }
 
 /** The v1 vocabulary, and `not-found` for a job or vault that is unknown. */
-export type GatewayCode = ProblemCode | 'not-found';
+type GatewayCode = ProblemCode | 'not-found';
+
+/** A refusal of the deposit-vault endpoints. */
+export type GatewayRefusal = { code: GatewayCode; message: string };
 
 /**
  * Answers in the deposit-vault endpoints' own error format. The interface states only that it is not a Problem; the sandbox
  * sends `{ statusCode, error, message, code, details: { cause }, requestId }`, since clients show `details.cause` first.
  */
-export function refuse(
-  reply: FastifyReply,
-  { code, message }: { code: GatewayCode; message: string },
-): FastifyReply {
+export function refuse(reply: FastifyReply, { code, message }: GatewayRefusal): FastifyReply {
   const statusCode = code === 'not-found' ? 404 : PROBLEMS[code].status;
   const requestId = requestIdOf(reply.request);
   const details = { cause: message };

@@ -9,7 +9,7 @@ import type { Fundable, Orders } from '../world/orders.ts';
 import { LEGACY_VAULT_VALIDITY_SECONDS } from '../world/plan.ts';
 import { amount, chainId, dAppId, evmAddress, fieldErrors } from './fields.ts';
 import { payloadOf } from './gasless.ts';
-import { type GatewayCode, inWords, refuse } from './problem.ts';
+import { type GatewayRefusal, inWords, refuse } from './problem.ts';
 
 const text = z.string().min(1);
 
@@ -44,8 +44,6 @@ type VaultOrder = {
   validity?: { seconds: number };
 };
 
-type Refusal = { code: GatewayCode; message: string };
-
 /**
  * Adds the endpoints that make vaults, in both generations. The legacy one names no destination: the form of the recipient's
  * address decides the kind of its chain, and the vault can be funded for four hours. There, the same body gives the same vault
@@ -57,7 +55,7 @@ export function addVaultCreation(
 ): void {
   const pending = new Map<string, { chainId: number; address: string }>();
 
-  function make(order: VaultOrder): Fundable | Refusal {
+  function make(order: VaultOrder): Fundable | GatewayRefusal {
     const route = findRoute(order);
     if (route.type === 'invalid') return { code: 'invalid-request', message: inWords(route.errors) };
     if (route.type === 'refused') return { code: route.code, message: route.detail };

@@ -18,7 +18,7 @@ import {
   signature,
 } from './fields.ts';
 import { erc3009Nonce, payloadOf } from './gasless.ts';
-import { type GatewayCode, inWords, refuse } from './problem.ts';
+import { type GatewayRefusal, inWords, refuse } from './problem.ts';
 
 const erc3009Schema = z.strictObject({
   chainId,
@@ -66,7 +66,7 @@ export function addVaultSubmits(
     return refuse(reply, { code: 'invalid-request', message: inWords(fieldErrors(error)) });
   }
 
-  function findVault(vault: { chainId: number; address: string }): Fundable | Refusal {
+  function findVault(vault: { chainId: number; address: string }): Fundable | GatewayRefusal {
     const fundable = orders.vault(vault);
     if (fundable !== undefined) return fundable;
     if (world.vault(vault) === undefined) {
@@ -167,8 +167,6 @@ export function addVaultSubmits(
     submitErc2612(request, reply, legacyPermitSchema),
   );
 }
-
-type Refusal = { code: GatewayCode; message: string };
 
 function tokenOf({ plan }: Fundable): Token {
   return tokenAt(plan.source.chain.chainId, plan.source.token);

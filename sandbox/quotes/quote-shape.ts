@@ -1,4 +1,5 @@
 import type { Hex } from 'viem';
+import type { StepSide } from '../world/record.ts';
 import type { Intent, Intents } from './intents.ts';
 import type { MadeQuote } from './quote-desk.ts';
 import type { Place } from './route.ts';
@@ -13,9 +14,7 @@ type Transaction =
   | { type: 'evm'; chainId: number; to: Hex; data: Hex; value: string }
   | { type: 'svm'; chainId: number; feePayer: string; instructions: [] };
 
-type Step = { type: string; seconds: number; from: Side; to: Side; intents: readonly Intent[] };
-
-type Side = { chainId: number; token: string; amount: string };
+type QuotedStep = { type: string; seconds: number; from: StepSide; to: StepSide; intents: readonly Intent[] };
 
 /** Seconds of a swap on the chain of the destination, and of a delivery on a chain that is not EVM. */
 const SWAP_SECONDS = 5;
@@ -133,13 +132,13 @@ function feesOf({ price, order: { source }, fundable: { plan } }: MadeQuote) {
 }
 
 /** Steps of a quote: a swap, or the delivery on a chain that is not EVM, follows the bridge. */
-function stepsOf({ solver, fundable: { plan, intents } }: MadeQuote): Step[] {
+function stepsOf({ solver, fundable: { plan, intents } }: MadeQuote): QuotedStep[] {
   const { source, destination, swap } = plan;
   const { chainId } = destination.chain;
   const [main, ...others] = intents;
   const arriving = { chainId, token: swap?.token ?? destination.token, amount: destination.amount };
   const arrived = { chainId, token: destination.token, amount: destination.amount };
-  const bridge: Step = {
+  const bridge: QuotedStep = {
     type: 'BRIDGE',
     seconds: solver.fillSeconds,
     from: { chainId: source.chain.chainId, token: source.token, amount: source.amount },
