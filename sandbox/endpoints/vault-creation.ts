@@ -125,9 +125,9 @@ export function addVaultCreation(
     const body = parsed.data;
     const key = payloadOf('create', body);
     const earlier = pending.get(key);
-    const known = earlier === undefined ? undefined : orders.vault(earlier);
-    if (known !== undefined && known.fundedBy === null && !orders.isExpired(known)) {
-      return created(request, reply, dataOf(known));
+    const former = earlier === undefined ? undefined : orders.vault(earlier);
+    if (former !== undefined && former.fundedBy === null && !orders.isExpired(former)) {
+      return created(request, reply, dataOf(former));
     }
     const destination = legacyDestination(body);
     if (destination === null) {
