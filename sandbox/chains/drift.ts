@@ -1,7 +1,7 @@
 import type { Hex } from 'viem';
 
 /** Changes of one balance so far: of a balance x they make the larger of x + `sum` and `least`. */
-type Change = { token: Hex; owner: Hex; sum: bigint; least: bigint };
+type BalanceChange = { token: Hex; owner: Hex; sum: bigint; least: bigint };
 
 /** Balances that payments of the world change beside the EVM, until they are written into its state. */
 export type Drift = {
@@ -15,7 +15,7 @@ export type Drift = {
 const CAPACITY = 50_000;
 
 export function createDrift(): Drift {
-  const changes = new Map<string, Change>();
+  const changes = new Map<string, BalanceChange>();
   return {
     add(token, owner, amount) {
       const key = `${token} ${owner}`;

@@ -36,7 +36,7 @@ export const TOKEN_ABI = parseAbi([
 ]);
 
 /** A contract that is there before any transaction. */
-export type Placed = { address: Hex; code: Hex; storage: readonly { slot: Hex; value: Hex }[] };
+export type PlacedContract = { address: Hex; code: Hex; storage: readonly { slot: Hex; value: Hex }[] };
 
 // The first storage slots of Token.sol.
 const NAME = 0;
@@ -49,9 +49,9 @@ const NONCES = 5;
 export const SUPPLY_SLOT = numberToHex(SUPPLY, { size: 32 });
 
 /** The contracts of a chain: the portal, and its tokens at their listed addresses. */
-export function placedContracts(chainId: number): Placed[] {
+export function placedContracts(chainId: number): PlacedContract[] {
   const tokens = TOKENS.filter((token) => token.chainId === chainId).map(
-    (token): Placed => ({
+    (token): PlacedContract => ({
       address: tokenAddress(token),
       code: TOKEN_CODE,
       storage: [
