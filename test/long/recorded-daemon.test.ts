@@ -12,9 +12,15 @@ import { firstEpoch } from '../support/epoch.ts';
 import { eventually } from '../support/eventually.ts';
 import { SEED } from '../support/fast-check-seed.ts';
 import { opening } from '../support/opening.ts';
-import { type Change, changes, mutated } from '../support/recorded-mutations.ts';
+import { changes, mutated, type RecordedChange } from '../support/recorded-mutations.ts';
 import { bestOutput, isOtherContent, openOffer, signedContent, v1Offer } from '../support/recorded-oracle.ts';
-import { gatewayPlace, leaves, type Place, statusPlace, statusTruth } from '../support/recorded-places.ts';
+import {
+  gatewayPlace,
+  leaves,
+  type RecordedPlace,
+  statusPlace,
+  statusTruth,
+} from '../support/recorded-places.ts';
 import {
   chainList,
   hash,
@@ -43,7 +49,7 @@ const all = fc.sample(changes, {
   seed: SEED,
   numRuns: WALLETS * PAGE * TIMES * 3 + SINGLES * TIMES * 10 + PRICES * 4,
 });
-const draw = (): Change[] => all.pop() ?? [];
+const draw = (): RecordedChange[] => all.pop() ?? [];
 
 /** Each step: changed answers first, which may be the only ones that state it in time, then the healthy one. */
 function planOf(records: number, timesAt: (step: number) => number) {
@@ -134,7 +140,7 @@ function addressOf({ path, query }: ScriptedRequest): string {
 
 test(`changed answers in the recorded shape (seed ${SEED}) lose no event in a daemon, invent none, and are counted`, async () => {
   const fromSeconds = Math.floor(Date.now() / 1_000) + 10;
-  const places = new Map<string, Place>();
+  const places = new Map<string, RecordedPlace>();
   for (let index = 0; index < WALLETS; index += 1) {
     const truths = Array.from({ length: PAGE }, (_, at) =>
       statusTruth(
@@ -289,10 +295,10 @@ function expectLife(
     isObject(record) ? String(record.status ?? record.state).toLowerCase() : [],
   );
   expect([subject, ...moves]).toEqual([subject, ...new Set(due)]);
-  const known = new Set(stated.flatMap(({ record }) => leaves(record)));
+  const shown = new Set(stated.flatMap(({ record }) => leaves(record)));
   sequence.forEach(({ data }, at) => {
     const before = sequence[at - 1]?.data;
-    const invented = leaves(data.record).filter((leaf) => !known.has(leaf));
+    const invented = leaves(data.record).filter((leaf) => !shown.has(leaf));
     expect([subject, ...invented]).toEqual([subject]);
     if (before === undefined || words[at - 1] !== words[at]) return;
     const answer = { status: '', updatedAt: null, record: data.record, unreadable: [] };

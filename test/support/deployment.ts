@@ -57,10 +57,13 @@ export function upstreamSettings(section: object): Record<string, unknown> {
 }
 
 /** A request at this deployment. */
-type Requested = { path: string; query: Record<string, string> };
+type DeploymentRequest = { path: string; query: Record<string, string> };
 
 /** The request in the names of the interface, for a test that answers by them; null for one that this deployment refuses. */
-export function inTheInterface({ path, query }: Requested, key: string | undefined): Requested | null {
+export function inTheInterface(
+  { path, query }: DeploymentRequest,
+  key: string | undefined,
+): DeploymentRequest | null {
   const { gateway } = DEPLOYMENT.upstream;
   if (!DEPLOYMENT.takesKey && key !== undefined) return null;
   if (gateway === undefined) return { path, query };

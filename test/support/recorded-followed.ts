@@ -7,7 +7,7 @@ import { makeEvent } from '../../src/domain/events/make-event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.ts';
 import { eventKind, type SubjectId } from '../../src/domain/subjects/subject.ts';
-import { isOtherContent, type Stated } from './recorded-oracle.ts';
+import { isOtherContent, type StatedContent } from './recorded-oracle.ts';
 import { FROM_SECONDS } from './recorded-shape.ts';
 import { snapshotOf } from './snapshot.ts';
 
@@ -15,7 +15,7 @@ import { snapshotOf } from './snapshot.ts';
 export const NOW_MS = FROM_SECONDS * 1_000 + 60_000;
 
 /** A subject in a test: its state, and the events that were made of its answers. */
-export class Followed {
+export class FollowedSubject {
   readonly subject: SubjectId;
   snapshot: Snapshot | null;
   readonly events: Event[] = [];
@@ -76,8 +76,8 @@ const lower = (text: string): string => text.toLowerCase();
 
 /** Compares the event of one answer with what the answer states, and what cannot be read with what is reported. */
 export function expectOne(
-  followed: Followed,
-  { before, stated, record }: { before: JsonObject | null; stated: Stated; record: UpstreamRecord },
+  followed: FollowedSubject,
+  { before, stated, record }: { before: JsonObject | null; stated: StatedContent; record: UpstreamRecord },
 ): void {
   expect(record.raw).toEqual(stated.record);
   expect(record.unreadable.toSorted()).toEqual(stated.unreadable.toSorted());
@@ -87,14 +87,14 @@ export function expectOne(
     expect(event?.data).toMatchObject({ status: stated.status, previousStatus: null });
     return;
   }
-  const known = String(before.status ?? before.state);
-  const isMoved = stated.status !== '' && lower(stated.status) !== lower(known);
+  const former = String(before.status ?? before.state);
+  const isMoved = stated.status !== '' && lower(stated.status) !== lower(former);
   const isNewer = stated.updatedAt !== null && stated.updatedAt > Number(before.updatedAt);
   const isDue = isMoved || isOtherContent(before, stated, { isNewer });
   expect(followed.events.length, JSON.stringify(event?.data.changes ?? null)).toBe(isDue ? 1 : 0);
   if (event === undefined) return;
-  expect(event.data.previousStatus).toBe(known);
-  expect(event.data.status).toBe(stated.status === '' ? known : stated.status);
+  expect(event.data.previousStatus).toBe(former);
+  expect(event.data.status).toBe(stated.status === '' ? former : stated.status);
   if (isMoved) expect(event.type).toBe(`${eventKind(followed.subject)}.${lower(stated.status)}`);
   for (const path of event.data.changes) {
     const name = path.split(/[.[]/)[0] ?? '';
@@ -105,7 +105,7 @@ export function expectOne(
 
 /** Answers healthily until the state accepts it: then the state is the truth, and each move was reported once. */
 export function expectTruth(
-  followed: Followed,
+  followed: FollowedSubject,
   healthy: UpstreamRecord,
   { exact, moves }: { exact: boolean; moves: number },
 ): void {

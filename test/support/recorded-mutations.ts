@@ -6,18 +6,18 @@ import { isObject } from './recorded-shape.ts';
 export const CHANGES = ['missing', 'null', 'extra', 'another type', 'another case', 'another name'] as const;
 
 /** One change: `at` chooses the place among all of them, `pick` among the values. */
-export type Change = { how: (typeof CHANGES)[number]; at: number; pick: number };
+export type RecordedChange = { how: (typeof CHANGES)[number]; at: number; pick: number };
 
 /** One to three changes of one answer. */
-export const changes: fc.Arbitrary<Change[]> = fc.array(
+export const changes: fc.Arbitrary<RecordedChange[]> = fc.array(
   fc.record({ how: fc.constantFrom(...CHANGES), at: fc.nat(), pick: fc.nat(1_000) }),
   { minLength: 1, maxLength: 3 },
 );
 
-type Place = { path: readonly (string | number)[]; value: JsonValue };
+type ValuePlace = { path: readonly (string | number)[]; value: JsonValue };
 
-/** Every place of a value, its root included. */
-function places(value: JsonValue, path: readonly (string | number)[] = []): Place[] {
+/** Every place of a value, its whole included. */
+function places(value: JsonValue, path: readonly (string | number)[] = []): ValuePlace[] {
   const inner = Array.isArray(value)
     ? value.flatMap((one, index) => places(one, [...path, index]))
     : isObject(value)
@@ -30,20 +30,20 @@ const REMOVED = Symbol('removed');
 
 /** The value with another one at a place. */
 function replaced(
-  root: JsonValue,
+  whole: JsonValue,
   [key, ...rest]: readonly (string | number)[],
   by: JsonValue | typeof REMOVED,
 ): JsonValue | typeof REMOVED {
   if (key === undefined) return by;
-  if (Array.isArray(root)) {
-    return root.flatMap((one, index) => {
+  if (Array.isArray(whole)) {
+    return whole.flatMap((one, index) => {
       const next = index === key ? replaced(one, rest, by) : one;
       return next === REMOVED ? [] : [next];
     });
   }
-  if (!isObject(root)) return root;
+  if (!isObject(whole)) return whole;
   return Object.fromEntries(
-    Object.entries(root).flatMap(([name, one]) => {
+    Object.entries(whole).flatMap(([name, one]) => {
       const next = name === key ? replaced(one, rest, by) : one;
       return next === REMOVED ? [] : [[name, next]];
     }),
@@ -75,12 +75,12 @@ function inAnotherCase(value: string, pick: number): string {
   return choose([upper, lower, `${value.slice(0, 1).toUpperCase()}${value.slice(1)}`, upper], pick);
 }
 
-function renamed(root: JsonValue, path: readonly (string | number)[]): JsonValue {
+function renamed(whole: JsonValue, path: readonly (string | number)[]): JsonValue {
   const [key, ...rest] = path;
-  if (Array.isArray(root)) return root.map((one, index) => (index === key ? renamed(one, rest) : one));
-  if (!isObject(root)) return root;
+  if (Array.isArray(whole)) return whole.map((one, index) => (index === key ? renamed(one, rest) : one));
+  if (!isObject(whole)) return whole;
   return Object.fromEntries(
-    Object.entries(root).map(([name, one]): [string, JsonValue] => {
+    Object.entries(whole).map(([name, one]): [string, JsonValue] => {
       if (name !== key) return [name, one];
       return rest.length > 0 ? [name, renamed(one, rest)] : [otherName(name), one];
     }),
@@ -100,8 +100,8 @@ function extended(value: JsonValue, pick: number): JsonValue {
   return Object.fromEntries([...Object.entries(value), [choose(NAMES, pick >>> 3), junk]]);
 }
 
-function changed(root: JsonValue, { how, at, pick }: Change): JsonValue {
-  const all = places(root);
+function changed(whole: JsonValue, { how, at, pick }: RecordedChange): JsonValue {
+  const all = places(whole);
   const among = all.filter(({ path, value }) => {
     switch (how) {
       case 'extra':
@@ -116,10 +116,10 @@ function changed(root: JsonValue, { how, at, pick }: Change): JsonValue {
         return true;
     }
   });
-  if (among.length === 0) return root;
+  if (among.length === 0) return whole;
   const { path, value } = choose(among, at);
   const put = (by: JsonValue | typeof REMOVED): JsonValue => {
-    const next = replaced(root, path, by);
+    const next = replaced(whole, path, by);
     return next === REMOVED ? null : next;
   };
   switch (how) {
@@ -134,11 +134,11 @@ function changed(root: JsonValue, { how, at, pick }: Change): JsonValue {
     case 'another case':
       return put(inAnotherCase(String(value), pick));
     case 'another name':
-      return renamed(root, path);
+      return renamed(whole, path);
   }
 }
 
 /** An answer after its changes. */
-export function mutated(answer: JsonObject, all: readonly Change[]): JsonValue {
+export function mutated(answer: JsonObject, all: readonly RecordedChange[]): JsonValue {
   return all.reduce<JsonValue>(changed, answer);
 }

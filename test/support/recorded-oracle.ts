@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
 import { isAmount, isObject, isSeconds, MEMBERS } from './recorded-shape.ts';
 
 /** The content of a record that still states something. `status` is empty where it states none. */
-export type Stated = {
+export type StatedContent = {
   status: string;
   updatedAt: number | null;
   record: JsonObject;
@@ -23,7 +23,7 @@ function unreadableOf(record: JsonObject, members: (typeof MEMBERS)[keyof typeof
 }
 
 /** The contract's minimum of a status record: `id`, `type` and `status` as text. Null where it is not met. */
-export function statedStatus(raw: JsonValue): Stated | null {
+export function statedStatus(raw: JsonValue): StatedContent | null {
   if (!isObject(raw) || !isText(raw.id) || typeof raw.type !== 'string' || !isText(raw.status)) return null;
   const unreadable = unreadableOf(raw, MEMBERS.status);
   const isTimed = (raw.updatedAt ?? null) !== null && !unreadable.includes('updatedAt');
@@ -31,7 +31,7 @@ export function statedStatus(raw: JsonValue): Stated | null {
 }
 
 /** A gateway's record states something once one described member is readable and not empty. */
-export function statedGateway(body: JsonValue, kind: 'job' | 'vault'): Stated | null {
+export function statedGateway(body: JsonValue, kind: 'job' | 'vault'): StatedContent | null {
   const data = isObject(body) ? body.data : undefined;
   if (!isObject(data)) return null;
   const unreadable = unreadableOf(data, MEMBERS[kind]);
@@ -57,7 +57,7 @@ const folded = (value: JsonValue): string => {
  */
 export function isOtherContent(
   before: JsonObject,
-  { record, unreadable }: Stated,
+  { record, unreadable }: StatedContent,
   { isNewer }: { isNewer: boolean },
 ): boolean {
   return Object.entries(record).some(
@@ -110,12 +110,12 @@ export function bestOutput(
   return outputs.toSorted((a, b) => Number(b) - Number(a))[0] ?? null;
 }
 
-type Requested = Readonly<Record<string, string | number>>;
+type RequestedMembers = Readonly<Record<string, string | number>>;
 
 /** True when each present member of an object equals the requested one; another type states nothing. */
 function agrees(
   value: JsonValue | undefined,
-  requested: Requested,
+  requested: RequestedMembers,
   states: (member: JsonValue) => boolean,
 ): boolean {
   if (!isObject(value)) return true;
@@ -147,7 +147,11 @@ export function signedContent(quote: JsonObject): string | null {
 /** The output of a v1 quote that is an offer for the requested transfer, with the signed content of a healthy one. */
 export function v1Offer(
   quote: JsonObject,
-  { source, destination, signed }: { source: Requested; destination: Requested; signed: ReadonlySet<string> },
+  {
+    source,
+    destination,
+    signed,
+  }: { source: RequestedMembers; destination: RequestedMembers; signed: ReadonlySet<string> },
 ): string | null {
   const content = signedContent(quote);
   const output = isObject(quote.destination) ? (quote.destination.amountOut ?? null) : null;
@@ -164,7 +168,7 @@ export function v1Offer(
 }
 
 /** The output of an entry of the open quoting service that is an offer. */
-export function openOffer(entry: JsonObject, requested: Requested): string | null {
+export function openOffer(entry: JsonObject, requested: RequestedMembers): string | null {
   const response = isObject(entry.quoteData) ? entry.quoteData.quoteResponse : undefined;
   if (!isText(entry.quoteID) || !isObject(response)) return null;
   const { destinationAmount = null, intentExecutionType, quoteExpiry = null } = response;

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
-import { type Change, mutated } from './recorded-mutations.ts';
-import { type Stated, statedGateway, statedStatus } from './recorded-oracle.ts';
+import { mutated, type RecordedChange } from './recorded-mutations.ts';
+import { type StatedContent, statedGateway, statedStatus } from './recorded-oracle.ts';
 import {
   gatewayJob,
   gatewayVault,
@@ -23,17 +23,17 @@ function later(record: JsonObject, seconds: number): JsonObject {
 }
 
 /** A subject with its true records. */
-export type Truth = { subject: string; records: readonly JsonObject[] };
+export type RecordedTruth = { subject: string; records: readonly JsonObject[] };
 
 /** An address of requests: the changed answers of each step, and what was stated there. */
-export class Place {
-  readonly truths: readonly Truth[];
+export class RecordedPlace {
+  readonly truths: readonly RecordedTruth[];
   readonly kind: string;
   readonly #wrap: (records: readonly JsonObject[]) => JsonObject;
-  readonly #read: (body: JsonValue) => { stated: (Stated | null)[]; flaws: number } | null;
-  readonly #left: { step: number; changes: readonly (readonly Change[])[] }[];
-  /** Stated answers by subject, in the order in which they were served. */
-  readonly stated = new Map<string, Stated[]>();
+  readonly #read: (body: JsonValue) => { stated: (StatedContent | null)[]; flaws: number } | null;
+  readonly #left: { step: number; changes: readonly (readonly RecordedChange[])[] }[];
+  /** StatedContent answers by subject, in the order in which they were served. */
+  readonly stated = new Map<string, StatedContent[]>();
   readonly counts = { answers: 0, records: 0, unread: 0, unreadable: 0 };
   #step = 0;
 
@@ -45,11 +45,11 @@ export class Place {
       read,
     }: {
       kind: string;
-      truths: readonly Truth[];
+      truths: readonly RecordedTruth[];
       wrap: (records: readonly JsonObject[]) => JsonObject;
-      read: (body: JsonValue) => { stated: (Stated | null)[]; flaws: number } | null;
+      read: (body: JsonValue) => { stated: (StatedContent | null)[]; flaws: number } | null;
     },
-    plan: readonly { step: number; changes: readonly (readonly Change[])[] }[],
+    plan: readonly { step: number; changes: readonly (readonly RecordedChange[])[] }[],
   ) {
     this.kind = kind;
     this.truths = truths;
@@ -72,7 +72,7 @@ export class Place {
       if (how.length > 0) this.counts.records += 1;
       return { record, how };
     });
-    // A change of the root would leave a page without this entry: it is made inside an envelope of its own.
+    // A change of a whole entry would leave a page without this entry: it is made inside an envelope of its own.
     const changed = records.flatMap(({ record, how }) => {
       const inside = mutated({ record }, how);
       return isObject(inside) && Object.hasOwn(inside, 'record') ? [inside.record ?? null] : [];
@@ -103,28 +103,28 @@ export class Place {
 
 const page = (records: readonly JsonObject[]): JsonObject => ({ results: [...records], nextCursor: null });
 
-function readPage(body: JsonValue): { stated: (Stated | null)[]; flaws: number } | null {
+function readPage(body: JsonValue): { stated: (StatedContent | null)[]; flaws: number } | null {
   const results = isObject(body) ? body.results : undefined;
   return Array.isArray(results) ? { stated: results.map(statedStatus), flaws: 0 } : null;
 }
 
 /** A record's truths, each a little newer than the one before. */
-export function statusTruth(kind: PageKind, number: number, fromSeconds: number): Truth {
+export function statusTruth(kind: PageKind, number: number, fromSeconds: number): RecordedTruth {
   const records = STEPS.map((news, step): JsonObject => {
     return { ...statusRecord(kind, number, news), updatedAt: fromSeconds + step * 10 };
   });
   return { subject: String(records[0]?.id), records };
 }
 
-type Plan = ConstructorParameters<typeof Place>[1];
+type AnswerPlan = ConstructorParameters<typeof RecordedPlace>[1];
 
 /** An address of the status endpoint: a wallet's page, or one record. */
-export function statusPlace(kind: string, truths: readonly Truth[], plan: Plan): Place {
-  return new Place({ kind, truths, wrap: page, read: readPage }, plan);
+export function statusPlace(kind: string, truths: readonly RecordedTruth[], plan: AnswerPlan): RecordedPlace {
+  return new RecordedPlace({ kind, truths, wrap: page, read: readPage }, plan);
 }
 
 /** A record of the gateway: its body is `{ data }`. */
-export function gatewayPlace(kind: 'job' | 'vault', number: number, plan: Plan): Place {
+export function gatewayPlace(kind: 'job' | 'vault', number: number, plan: AnswerPlan): RecordedPlace {
   const record = kind === 'job' ? gatewayJob : gatewayVault;
   const subject = kind === 'job' ? `gasless:gateway:${uuid(number)}` : `vault:8453:${vaultAddressOf(number)}`;
   const truths = [{ subject, records: STEPS.map((news) => record(number, news)) }];
@@ -133,7 +133,7 @@ export function gatewayPlace(kind: 'job' | 'vault', number: number, plan: Plan):
     const stated = statedGateway(body, kind);
     return stated === null ? null : { stated: [stated], flaws: 0 };
   };
-  return new Place({ kind: kind === 'job' ? 'gasless' : 'vault', truths, wrap, read }, plan);
+  return new RecordedPlace({ kind: kind === 'job' ? 'gasless' : 'vault', truths, wrap, read }, plan);
 }
 
 /** All values of a record with the names that lead to them, without positions in lists. */

@@ -15,8 +15,8 @@ import { UpstreamFailure } from '../../src/upstream/client/failure.ts';
 import { OpenQuotesClient } from '../../src/upstream/client/open-quotes-client.ts';
 import { QuoteSigners } from '../../src/upstream/client/quote-signers.ts';
 import { type CannedAnswer, type CannedServer, cannedServer } from './canned-server.ts';
-import { expectOne, expectTruth, Followed, NOW_MS } from './recorded-followed.ts';
-import { CHANGES, type Change, changes, mutated } from './recorded-mutations.ts';
+import { expectOne, expectTruth, FollowedSubject, NOW_MS } from './recorded-followed.ts';
+import { CHANGES, changes, mutated, type RecordedChange } from './recorded-mutations.ts';
 import {
   bestOutput,
   openOffer,
@@ -121,7 +121,7 @@ export function describeRecorded(total: number): void {
   };
 
   /** Changes an answer and serves it. */
-  function serve(answer: JsonObject, how: readonly Change[], status = 200): JsonValue {
+  function serve(answer: JsonObject, how: readonly RecordedChange[], status = 200): JsonValue {
     const body = mutated(answer, how);
     canned = { status, body: JSON.stringify(body) };
     count('answers', ...how.map((one) => one.how));
@@ -162,7 +162,7 @@ export function describeRecorded(total: number): void {
             expect(response.records.length).toBe(stated.length);
             for (const { kind, number, first, next } of truths) {
               const subject = String(next.id) as SubjectId;
-              const followed = new Followed(subject, first);
+              const followed = new FollowedSubject(subject, first);
               const index = response.records.findIndex((record) => record.subject === subject);
               const record = response.records[index];
               const found = stated[index];
@@ -200,7 +200,7 @@ export function describeRecorded(total: number): void {
                 ? gatewayJobId(uuid(300))
                 : vaultId({ chainId: 8453, address: vaultAddressOf(300) });
             const before = isFirst ? null : record(300, null);
-            const followed = new Followed(subject, before);
+            const followed = new FollowedSubject(subject, before);
             const body = serve({ data: record(300, one) }, how);
             const response = await responseOf(pollRecord(client, subject, signal));
             const stated = statedGateway(body, kind);
@@ -244,7 +244,7 @@ export function describeRecorded(total: number): void {
       return response.records[0]?.raw.output ?? 'unavailable';
     }
 
-    test('of the v1 prices give the best quote that is still signed and asked for', async () => {
+    test('of the v1 prices give the best quote that is still signed and as requested', async () => {
       const healthy = await quoteAnswer();
       const quotes = Array.isArray(healthy.quotes) ? healthy.quotes : [];
       const signed = new Set(
@@ -284,7 +284,7 @@ export function describeRecorded(total: number): void {
       );
     });
 
-    test('of the open quoting service give the best quote that is still asked for', async () => {
+    test('of the open quoting service give the best quote that is still as requested', async () => {
       const requested = {
         sourceAmount: amount,
         sourceChainID: source.chainId,

@@ -2,24 +2,24 @@ import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
 import { IN_2100, QUOTE_CHAIN, signQuote } from './signed-quote.ts';
 
 /** A check of one member, written after the contract and the notes, not after the code under test. */
-type Check = (value: JsonValue) => boolean;
+type MemberCheck = (value: JsonValue) => boolean;
 
-const text: Check = (value) => typeof value === 'string';
-const int: Check = (value) => Number.isSafeInteger(value);
+const text: MemberCheck = (value) => typeof value === 'string';
+const int: MemberCheck = (value) => Number.isSafeInteger(value);
 /** Unix seconds and chain ids at the top of a record may come as digits. */
-const digitsOrInt: Check = (value) => int(value) || (text(value) && /^\d{1,15}$/.test(String(value)));
-const amount: Check = (value) => text(value) && /^\d+$/.test(String(value));
+const digitsOrInt: MemberCheck = (value) => int(value) || (text(value) && /^\d{1,15}$/.test(String(value)));
+const amount: MemberCheck = (value) => text(value) && /^\d+$/.test(String(value));
 const list =
-  (check: Check): Check =>
+  (check: MemberCheck): MemberCheck =>
   (value) =>
     Array.isArray(value) && value.every(check);
 const orNull =
-  (check: Check): Check =>
+  (check: MemberCheck): MemberCheck =>
   (value) =>
     value === null || check(value);
 
 /** An object of members; those whose name ends in `?` may be missing. */
-function shape(members: Record<string, Check>): Check {
+function shape(members: Record<string, MemberCheck>): MemberCheck {
   return (value) =>
     isObject(value) &&
     Object.entries(members).every(([key, check]) => {
@@ -38,7 +38,7 @@ const side = shape({ token: text, amount: text, chainId: int });
 const reference = shape({ chainId: int, txHash: text });
 
 /** The members of each kind of record that the contract describes, beside its core. */
-export const MEMBERS: Readonly<Record<'status' | 'job' | 'vault', Readonly<Record<string, Check>>>> = {
+export const MEMBERS: Readonly<Record<'status' | 'job' | 'vault', Readonly<Record<string, MemberCheck>>>> = {
   status: {
     updatedAt: orNull((value) => digitsOrInt(value) && Number(value) < 1e11),
     intentHashes: list(text),
@@ -91,7 +91,7 @@ const USDC_TO = '0x0b2c639c533813f4aa9d7837caf62653d097ff85';
 const PAYER = '0x52908400098527886e0f7030069857d2e4169ee7';
 const PAYEE = '0xde709f2102306220921060314715629080e2fb77';
 
-/** A hash whose first digits tell its purpose, with letters, so that its case can change. */
+/** A hash whose first digits are its number, with letters, so that its case can change. */
 export function hash(number: number): `0x${string}` {
   return `0x${number.toString(16).padStart(8, '0')}${'ab'.repeat(28)}`;
 }
@@ -204,7 +204,7 @@ export function gatewayVault(number: number, news: News | null): JsonObject {
 }
 
 /** The outputs of the quotes of an answer, the best first. */
-export const OUTPUTS = ['99900000', '99800000', '99700000'] as const;
+const OUTPUTS = ['99900000', '99800000', '99700000'] as const;
 
 /** An answer of `POST /v1/quotes` in the recorded shape: all quotes are signed, the best is at the top as well. */
 export async function quoteAnswer(): Promise<JsonObject> {

@@ -1,17 +1,21 @@
-/** What one side does with a point, and a test that shows it: its file, and words of that test. */
-type Side = { does: string; file: string; words: string };
+/** Behaviour of one side at a point, and a test that shows it: its file, and words of that test. */
+type PointSide = { does: string; file: string; words: string };
 
 /** A point that the interface leaves open, or that a deployment does in its own way. */
-export type Point = { point: string; daemon: Side; sandbox: Side };
+export type Point = { point: string; daemon: PointSide; sandbox: PointSide };
 
-const side = (does: string, file: string, words: string): Side => ({ does, file: `test/${file}`, words });
+const side = (does: string, file: string, words: string): PointSide => ({
+  does,
+  file: `test/${file}`,
+  words,
+});
 
 /** Points that the interface does not show. */
 export const OPEN_POINTS: readonly Point[] = [
   {
     point: 'intent transitions',
     daemon: side(
-      'Accepts each step; the event of a skipped or backward one says so. `polling.finished` names the final statuses',
+      'Accepts each step; the event of a skipped or backward one is flagged. `polling.finished` names the final statuses',
       'unit/domain-decide.test.ts',
       'backward at a newer time is reported at once, as a regression',
     ),
@@ -226,8 +230,8 @@ export const SEEN_POINTS: readonly Point[] = [
     point: 'chain ids',
     daemon: side(
       'Expects the fulfilment of a local intent on the source chain; without the link to the payment on the target chain, that payment is `unproven`',
-      'unit/proof-statement.test.ts',
-      'local',
+      'integration/quoted-payments.test.ts',
+      'the delivery of a local intent',
     ),
     sandbox: side(
       'Has Solana as 1399811149; a local intent is fulfilled on its source chain, and a mint pays',
