@@ -1,7 +1,9 @@
 import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -40,12 +42,17 @@ const REPORT = z.object({
 });
 
 test('the suite passes at a deployment with other names, no key, current paths and the oldest first', async () => {
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    [join(ROOT, 'node_modules/vitest/vitest.mjs'), 'run', '--reporter=json', '--maxWorkers=2', ...SUITE],
-    { cwd: ROOT, env: { ...process.env, DEPLOYMENT: 'second' }, maxBuffer: 64 * 1_024 * 1_024 },
-  ).catch((error: unknown) => z.object({ stdout: z.string() }).parse(error));
-  const report = REPORT.parse(JSON.parse(stdout.slice(stdout.indexOf('{"'))));
+  const folder = await mkdtemp(join(tmpdir(), 'intentwatch-second-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const file = join(folder, 'report.json');
+  const program = join(ROOT, 'node_modules/vitest/vitest.mjs');
+  const args = ['run', '--reporter=json', `--outputFile=${file}`, '--maxWorkers=2', ...SUITE];
+  const output = await promisify(execFile)(process.execPath, [program, ...args], {
+    cwd: ROOT,
+    env: { ...process.env, DEPLOYMENT: 'second' },
+    maxBuffer: 64 * 1_024 * 1_024,
+  }).catch(String);
+  const report = REPORT.parse(JSON.parse(await readFile(file, 'utf8').catch(() => fail(output))));
   const others = report.testResults
     .flatMap(({ assertionResults }) => assertionResults)
     .filter(({ status }) => status !== 'passed');
@@ -57,3 +64,7 @@ test('the suite passes at a deployment with other names, no key, current paths a
   expect(report.numPassedTests).toBe(report.numTotalTests - 1);
   expect(report.numTotalTests).toBeGreaterThan(SUITE.length * 5);
 }, 1_800_000);
+
+function fail(output: unknown): never {
+  throw new Error(`the suite made no report: ${JSON.stringify(output)}`);
+}
