@@ -68,7 +68,7 @@ export type SandboxOptions = {
   quoteDomain?: string;
   /** Word in the paths of the deposit-vault endpoints. Default `deposit-gateway`, as in the interface. */
   gatewayPrefix?: string;
-  /** What executes transactions on the EVM chains. Default `js`: this process. */
+  /** Engine of the transactions on the EVM chains. Default `js`: this process. */
   evm?: EngineKind;
   /** Default false. When true, `POST /faucet` of the control port gives coins and tokens. */
   faucet?: boolean;

@@ -60,6 +60,7 @@ function emitEverything(signals: Signals): void {
   signals.emit('upstream.answered', { endpoint: 'vault', outcome: 'timeout', durationSeconds: 5 });
   signals.emit('upstream.answered', { endpoint: 'open-quotes', outcome: 'ok', durationSeconds: 1 });
   signals.emit('upstream.moved', { ...moved, before: 'ok', after: 'unreachable' });
+  signals.emit('status.compared', { result: 'differs' });
   signals.emit('clocks.compared', { isHeld: false });
   signals.emit('upstream.paused', { endpointGroup: 'status', seconds: 3 });
   signals.emit('poll.ended', {

@@ -151,7 +151,7 @@ describe('a list of chains or tokens', () => {
   test.each([[[chain]], [{ chains: [chain] }], [{ data: [chain] }]])('is read from %j', (body) => {
     const { chainId, name, quoteSigner } = chain;
     expect(readChains(body)).toEqual({
-      value: { entries: [{ chainId, name, quoteSigner }], unreadable: [] },
+      value: { entries: [{ chainId, name, quoteSigner, unreadable: [] }], unreadable: [] },
     });
   });
 

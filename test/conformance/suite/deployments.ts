@@ -213,8 +213,8 @@ export const SEEN_POINTS: readonly Point[] = [
     ),
     sandbox: side(
       'Sends them in lower case, with a local intent',
-      'conformance/sandbox-wire.test.ts',
-      'a quote with a local intent',
+      'conformance/sandbox-local-intents.test.ts',
+      'a local intent ends on its source chain',
     ),
   },
   {
@@ -235,7 +235,7 @@ export const SEEN_POINTS: readonly Point[] = [
     ),
     sandbox: side(
       'Has Solana as 1399811149; a local intent is fulfilled on its source chain, and a mint pays',
-      'conformance/sandbox-wire.test.ts',
+      'conformance/sandbox-local-intents.test.ts',
       'is fulfilled by a transaction of its source chain, and paid by a mint that names no intent',
     ),
   },
