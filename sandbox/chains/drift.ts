@@ -20,6 +20,8 @@ export function createDrift(): Drift {
     add(token, owner, amount) {
       const key = `${token} ${owner}`;
       const { sum, least } = changes.get(key) ?? { sum: 0n, least: 0n };
+      // To the end: the first is the one that has not changed for longest.
+      changes.delete(key);
       changes.set(key, { token, owner, sum: sum + amount, least: least + amount > 0n ? least + amount : 0n });
       if (changes.size <= CAPACITY) return;
       const [oldest] = changes.keys();

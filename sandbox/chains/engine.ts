@@ -47,8 +47,17 @@ export const BLOCK_GAS = 30_000_000n;
 export const BASE_FEE = 1_000_000_000n;
 
 /** Gas that a transaction takes before it executes, by the rules of Cancun without its access list. */
-export function intrinsicGas({ data, to }: { data: Hex; to: Hex | null }): bigint {
+export function intrinsicGas({
+  data,
+  to,
+  accessList = [],
+}: {
+  data: Hex;
+  to: Hex | null;
+  accessList?: readonly { storageKeys: readonly Hex[] }[];
+}): bigint {
   let gas = to === null ? 53_000n + 2n * BigInt(Math.ceil((data.length - 2) / 64)) : 21_000n;
   for (let at = 2; at < data.length; at += 2) gas += data.slice(at, at + 2) === '00' ? 4n : 16n;
+  for (const { storageKeys } of accessList) gas += 2_400n + 1_900n * BigInt(storageKeys.length);
   return gas;
 }

@@ -10,6 +10,8 @@ import type { Move } from './moves.ts';
 import { createPool, readSigned, type Signed, type Waiting } from './pool.ts';
 import { RpcError } from './rpc-error.ts';
 
+const MAX_UINT256 = 2n ** 256n - 1n;
+
 /** Part of a chain that executes clients' transactions. Its engine is loaded at the first need. */
 export type Machine = {
   /** Accepts a raw transaction for the next block; returns its hash. Throws `RpcError` as a node refuses. */
@@ -57,11 +59,16 @@ export function createMachine(deps: {
   let engine: Promise<Engine> | null = null;
   let turn: Promise<unknown> = Promise.resolve();
   let accepted = 0;
+  /** The newest block with a transaction: none is put into an earlier one. */
+  let newest = 0;
 
   /** Runs work alone, after all work before it. */
   function alone<T>(work: (engine: Engine) => Promise<T>): Promise<T> {
     const result = turn.then(async () => {
-      engine ??= begin();
+      engine ??= begin().catch((error: unknown) => {
+        engine = null;
+        throw error;
+      });
       return work(await engine);
     });
     turn = result.catch(() => {});
@@ -70,9 +77,14 @@ export function createMachine(deps: {
 
   async function begin(): Promise<Engine> {
     const started = await start(chain.chainId);
-    for (const { address, code, storage } of placedContracts(chain.chainId)) {
-      await started.setCode(address, code);
-      for (const { slot, value } of storage) await started.setStorage(address, slot, value);
+    try {
+      for (const { address, code, storage } of placedContracts(chain.chainId)) {
+        await started.setCode(address, code);
+        for (const { slot, value } of storage) await started.setStorage(address, slot, value);
+      }
+    } catch (error) {
+      await started.close();
+      throw error;
     }
     return started;
   }
@@ -81,7 +93,8 @@ export function createMachine(deps: {
 
   async function addTo(started: Engine, token: Hex, slot: Hex, change: (before: bigint) => bigint) {
     const before = hexToBigInt(await started.storage(token, slot));
-    const after = change(before);
+    const changed = change(before);
+    const after = changed > MAX_UINT256 ? MAX_UINT256 : changed;
     if (after !== before) await started.setStorage(token, slot, numberToHex(after, { size: 32 }));
     return after - before;
   }
@@ -122,10 +135,13 @@ export function createMachine(deps: {
   }
 
   async function executeIn(started: Engine, { signed, due }: Waiting): Promise<void> {
-    const result = await started.execute(signed.raw, placeOf(due));
+    // One that waited for an earlier nonce comes after it.
+    newest = Math.max(newest, due);
+    const block = newest;
+    const result = await started.execute(signed.raw, placeOf(block));
     const shown: ShownTransaction = {
       txHash: signed.hash,
-      block: due,
+      block,
       from: signed.from,
       to: signed.to,
       fields: fieldsOf(signed),
@@ -133,7 +149,7 @@ export function createMachine(deps: {
       ...result,
     };
     byHash.set(signed.hash, shown);
-    byBlock.set(due, [...(byBlock.get(due) ?? []), shown]);
+    byBlock.set(block, [...(byBlock.get(block) ?? []), shown]);
     if (shown.succeeded) await executed(shown, started);
   }
 
@@ -191,7 +207,7 @@ export function createMachine(deps: {
     async close() {
       if (engine === null) return;
       await turn;
-      await (await engine).close();
+      await (await engine.catch(() => null))?.close();
     },
   };
 }

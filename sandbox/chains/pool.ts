@@ -11,6 +11,9 @@ import { z } from 'zod';
 import { BASE_FEE, BLOCK_GAS, intrinsicGas, MOST_GAS } from './engine.ts';
 import { RpcError } from './rpc-error.ts';
 
+/** Largest code of a new contract's constructor, in bytes (EIP-3860). */
+const MOST_INIT_CODE_BYTES = 49_152;
+
 /** A signed transaction of a client. Amounts in wei; `maxFee` and `tip` are per gas. */
 export type Signed = {
   raw: Hex;
@@ -144,7 +147,10 @@ export async function readSigned(text: Hex, chainId: number): Promise<Signed> {
   if (gas > MOST_GAS) {
     throw new RpcError(-32000, `transaction gas limit too high (cap: ${MOST_GAS}, tx: ${gas})`);
   }
-  const least = intrinsicGas({ data, to });
+  if (to === null && (data.length - 2) / 2 > MOST_INIT_CODE_BYTES) {
+    throw new RpcError(-32000, `max initcode size exceeded: limit ${MOST_INIT_CODE_BYTES}`);
+  }
+  const least = intrinsicGas({ data, to, accessList });
   if (gas < least) {
     throw new RpcError(-32000, `intrinsic gas too low: gas ${gas}, minimum needed ${least}`);
   }

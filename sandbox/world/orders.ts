@@ -80,6 +80,7 @@ export function createOrders({
   /** By the address at which their tokens are held: a vault, or that of a quote's intent. */
   const byHolder = new Map<string, Fundable>();
   let drafted = 0;
+  let published = 0;
 
   function live(life: Life): void {
     director.live(life, nowMs());
@@ -189,7 +190,9 @@ export function createOrders({
       fund(fundable, { plan, fundedBy: `job ${job.uuid}` });
     },
     publish({ hash, vault, deadline, order }, { txHash, fate }) {
-      const drawn = generator.ordered(drafted++, order);
+      // A count of its own: what is published does not change the quotes that follow.
+      published += 1;
+      const drawn = generator.ordered(-published, order);
       const source = { ...drawn.source, txHash };
       const plan = prepare({ ...drawn, intentHash: hash, intentVault: vault, source, fate });
       live({ plan, deadline, steps: lifeOfFunded(plan) });

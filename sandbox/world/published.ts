@@ -41,6 +41,8 @@ export function publishedIntents(chainId: number, logs: readonly RawLog[]): Publ
       salt: intentHash,
       bytecodeHash: VAULT_CREATION_HASH,
     });
+    // All listed tokens have as many decimals: no solver pays more than the reward.
+    if (BigInt(payment.amount) > (reward?.amount ?? 0n)) return [];
     const order: Order = {
       origin: 'direct',
       funder: creator,

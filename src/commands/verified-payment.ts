@@ -75,7 +75,7 @@ async function storedTransfer(
           subscriptions.includes(name) ? recipients : [],
         ),
       ],
-      promised: transfer?.refundRecipient === undefined ? {} : { refundRecipient: transfer.refundRecipient },
+      promised: refundOf(transfer?.refundRecipient, record.refundRecipient),
       statedAtMs: updatedAtMs(record),
     };
   } catch (error) {
@@ -118,6 +118,11 @@ async function requestTransfer(id: string, config: Config): Promise<FoundTransfe
       `found no transfer by ${named}, expected one that the upstream or the daemon knows`,
     );
   });
+}
+
+/** The promised recipient of a refund; none where it may be the record's own, which is only the upstream's statement. */
+function refundOf(shown: string | undefined, stated: unknown): { refundRecipient?: string } {
+  return shown === undefined || shown === stated ? {} : { refundRecipient: shown };
 }
 
 function namedRecipients(subject: SubjectId, { importedQuotes, subscriptions }: Config) {

@@ -152,7 +152,6 @@ export class Generation {
     const wanted = wantedOf(this.config);
     await syncConfig(registry, wanted, newest);
     await this.#options.epoch.synchronised();
-    await plan.settleTransfers();
     const named = wanted.subscriptions.flatMap(({ subjects }) => subjects);
     await plan.track(named.filter((subject) => lost.includes(keys.groupOf(subject))));
     const polled = [...unverified, ...(await unclaimedVaults(this.config, stores.subjects))];
@@ -163,6 +162,8 @@ export class Generation {
         await plan.track(some.filter((subject) => lost.includes(keys.groupOf(subject))));
       }
     }
+    // After the plans that were lost: it scans them.
+    await plan.settleTransfers();
     for (const { dispatcher } of polling.pollers) dispatcher.wake();
   }
 

@@ -1,6 +1,7 @@
 import type { UpstreamRecord } from '../domain/subjects/record.ts';
 import { foldHex, intentId, parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
+import { kindOf, textOrNull } from '../upstream/wire/wire.ts';
 import { type PollResponse, strangerFailure } from './poll-response.ts';
 import { orUnknown } from './poll-subject.ts';
 
@@ -28,6 +29,9 @@ export async function pollOpenStatus(
       raw: { id: subject, type: 'intent', status, open: raw },
       unreadable: [],
     };
-    return { records: [record], nextCursor: null, dateMs, unreadable: [] };
+    const { intentHash } = raw;
+    const isUnread = intentHash !== undefined && intentHash !== null && textOrNull(intentHash) === null;
+    const unreadable = isUnread ? [`open.intentHash: found ${kindOf(intentHash)}, expected text`] : [];
+    return { records: [record], nextCursor: null, dateMs, unreadable };
   });
 }

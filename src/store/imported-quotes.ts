@@ -162,15 +162,18 @@ export class ImportedQuotes {
 }
 
 function promisesOf(quotes: readonly ImportedQuote[]): Record<string, string> {
-  return Object.fromEntries(
-    quotes.flatMap((quote) => {
-      const intent = intentOf(quote);
-      // Of its other intents the quote promises nothing but where they are fulfilled.
-      const local = canonicalJson({ quote: quote.subject, local: true });
-      const locals = localHashesOf(quote.raw).map((hash) => [intentId(hash), local] as const);
-      return intent === null ? locals : [...locals, [intent, canonicalJson(promisedBy(quote))] as const];
-    }),
+  // Of its other intents a quote promises nothing but where they are fulfilled.
+  const locals = quotes.flatMap(({ subject, raw }) =>
+    localHashesOf(raw).map(
+      (hash) => [intentId(hash), canonicalJson({ quote: subject, local: true })] as const,
+    ),
   );
+  const own = quotes.flatMap((quote) => {
+    const intent = intentOf(quote);
+    return intent === null ? [] : [[intent, canonicalJson(promisedBy(quote))] as const];
+  });
+  // The promise of a quote about its own intent counts before that of another quote.
+  return Object.fromEntries([...locals, ...own]);
 }
 
 function validOf(states: readonly (ImportedState | null)[]): ImportedQuote[] {

@@ -2,6 +2,9 @@ import type { EndpointGroup } from '../domain/subjects/kinds.ts';
 import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { Keys } from './keys.ts';
 
+/** Kind of the entries of transfers at their second source. */
+export const OPEN_STATUS_KIND = 'open-status';
+
 /** One entry of a plan: a subject, the next page of a sweep over the pages of a wallet, or a transfer at its second source. */
 export type PlanMember = SubjectId | PageMember | OpenStatusMember;
 

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ENDPOINT_GROUPS, type EndpointGroup, endpointGroupKinds } from '../domain/subjects/kinds.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { OPEN_STATUS_KIND } from './plan-members.ts';
 import { scripts } from './scripts.ts';
 
 /** The state of a plan for `/metrics`. */
@@ -88,8 +89,13 @@ export async function readWaits(
       return { kind, count, oldestMs };
     }),
   );
+  // The second source of transfers: it adds no subject, and its wait counts as that of a transfer.
+  const openPlan = keys.plan('open-status');
+  const second = scripts
+    .longestWaiting(redis, { keys: { plan: openPlan }, args: { kind: OPEN_STATUS_KIND } })
+    .then((oldestMs) => ({ kind: 'intent', count: 0, oldestMs }));
   const kinds = new Map<string, { kind: string; count: number; longestSeconds: number }>();
-  for (const { kind, count, oldestMs } of await Promise.all(rows)) {
+  for (const { kind, count, oldestMs } of await Promise.all([...rows, second])) {
     const seconds = oldestMs === null ? 0 : Math.max(0, nowMs - oldestMs) / 1_000;
     const known = kinds.get(kind) ?? { kind, count: 0, longestSeconds: 0 };
     kinds.set(kind, {

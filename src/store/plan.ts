@@ -1,11 +1,12 @@
 import type { PlannedPoll } from '../domain/cadence/next-poll.ts';
+import { isFollowed } from '../domain/changes/second-source.ts';
 import { ENDPOINT_GROUPS, type EndpointGroup, endpointGroupKinds } from '../domain/subjects/kinds.ts';
 import { asSubjectId, type SubjectId, type SubjectKind } from '../domain/subjects/subject.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { flatObserved, type PageFacts } from './observed.ts';
-import { groupOfMember, openStatusMember, type PlanMember } from './plan-members.ts';
+import { groupOfMember, OPEN_STATUS_KIND, openStatusMember, type PlanMember } from './plan-members.ts';
 import { scripts } from './scripts.ts';
 
 /** The clock of plans, in ms as text; null for Redis time. */
@@ -44,9 +45,6 @@ const RECHECK_EVERY_MS = 15_000;
 const REPAIR_COUNT = 200;
 
 const CHUNK = 500;
-
-/** Kind of the entries of transfers at their second source. */
-const OPEN_STATUS_KIND = 'open-status';
 
 /** Kinds of the entries of a plan, beside pages. */
 function memberKinds(endpointGroup: EndpointGroup): string[] {
@@ -243,24 +241,32 @@ export class PlanStore {
    */
   async settleTransfers(): Promise<void> {
     const { statusSource } = this.#keys;
-    const open = this.#keys.plan('open-status');
     const from = statusSource === 'open' ? 'status' : 'open-status';
     for await (const some of this.#allTracked(from, 'intent')) {
       await this.track(some.map(asSubjectId));
       await this.#drop(from, some);
     }
     if (statusSource === 'both') {
-      if ((await this.#redis.hget(open, 'follows')) === '1') return;
       for await (const some of this.#allTracked('status', 'intent')) {
-        await this.track(some.map((subject) => openStatusMember(asSubjectId(subject))));
+        const followed = await this.#followed(some.map(asSubjectId));
+        await this.track(followed.map(openStatusMember));
       }
-      await this.#redis.hset(open, 'follows', '1');
       return;
     }
     for await (const some of this.#allTracked('open-status', OPEN_STATUS_KIND)) {
       await this.#drop('open-status', some);
     }
-    await this.#redis.hdel(open, 'follows');
+  }
+
+  /** Those transfers of which the open source may report a step. */
+  async #followed(transfers: readonly SubjectId[]): Promise<SubjectId[]> {
+    const states = await Promise.all(
+      transfers.map((transfer) => this.#redis.hmget(this.#keys.subject(transfer), 'status', 'ahead')),
+    );
+    return transfers.filter((transfer, index) => {
+      const [status = null, ahead = null] = states[index] ?? [];
+      return status !== null && isFollowed(transfer, { status, ahead: ahead === '' ? null : ahead });
+    });
   }
 
   async *#allTracked(endpointGroup: EndpointGroup, kind: string): AsyncGenerator<string[]> {

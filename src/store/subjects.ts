@@ -192,7 +192,8 @@ export class SubjectStore {
 
   async commit(commit: Commit): Promise<CommitResult> {
     const { subject, snapshot, event, unconfirmed } = commit;
-    const { counted, open } = countOf(subject, snapshot ?? commit.present ?? null);
+    const shown = snapshot ?? commit.present;
+    const { counted, open } = countOf(subject, shown ?? null);
     const keys = this.#keys;
     const epoch = event?.event.data.epoch ?? this.epoch.begun.epoch;
     const meta = event && {
@@ -235,7 +236,7 @@ export class SubjectStore {
         call: randomUUID(),
         epoch,
         commits: this.epoch.commits,
-        isFollowed: keys.statusSource === 'both' && snapshot !== undefined && isFollowed(subject, snapshot),
+        isFollowed: keys.statusSource === 'both' && shown !== undefined && isFollowed(subject, shown),
       },
     });
     if (done.outcome === 'behind') {

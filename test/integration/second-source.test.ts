@@ -120,7 +120,11 @@ describe('a transfer with two sources', () => {
     expect(filled?.data).toMatchObject({
       status: 'filled',
       record: { status: 'filled', updatedAt: T, open: { status: { Completed: 'Fulfilled' } } },
+      // The open source states no time: T is that of the state before.
+      upstreamUpdatedAt: null,
+      detectionDelaySeconds: null,
     });
+    expect(filled?.data.elapsedSeconds).toBeUndefined();
     await recheck();
     await recheck();
     // v1 gives a detail at a newer time, in its own late status.

@@ -164,9 +164,17 @@ describe('the burn of a local intent', () => {
     expect(burn(txStates)).toEqual(expected);
   });
 
-  test('is not waited for longer than an hour', () => {
-    expect(burn(both({ isFinal: false }), HOUR_MS - 1)).toEqual({ state: 'open' });
-    expect(burn(both({ isFinal: false }), HOUR_MS)).toEqual({ state: 'none' });
+  test('is not waited for longer than an hour where it is not stated, or no endpoint has it', () => {
+    const nowhere = [absent('own', 5), failed('other')];
+    expect(burn(nowhere, HOUR_MS - 1)).toEqual({ state: 'open' });
+    expect(burn(nowhere, HOUR_MS)).toEqual({ state: 'none' });
+    expect(burnOf([], { intentHash: INTENT, fulfilledBy: null, ageMs: HOUR_MS })).toEqual({ state: 'none' });
+  });
+
+  test('is waited for while endpoints fail, contradict each other or have it in a block that is not final', () => {
+    expect(burn([failed('own'), failed('other')], HOUR_MS)).toEqual({ state: 'open' });
+    expect(burn(both({ isFinal: false }), HOUR_MS)).toEqual({ state: 'open' });
+    expect(burn([one, found('other', { fulfilled: [INTENT] })], HOUR_MS)).toEqual({ state: 'open' });
     expect(burn([one, failed('other')], HOUR_MS)).toEqual({ ...SENT, isSingle: true });
     expect(burnOf([], { intentHash: INTENT, fulfilledBy: null, ageMs: 0 })).toEqual({ state: 'open' });
   });

@@ -51,22 +51,20 @@ function refundRecipients(
 test.each<[string, string[], ...Parameters<typeof refundRecipients>]>([
   ['is not known where nothing states it', [], {}],
   ['is that of the quote', [ALICE], {}, { refundRecipient: ALICE.toUpperCase().replace('0X', '0x') }],
-  [
-    'is that of the quote before that of the record',
-    [ALICE],
-    { refundRecipient: BOB },
-    { refundRecipient: ALICE },
-  ],
-  ['is that of the record', [BOB], { refundRecipient: BOB }],
+  ['is not that of the record, which is under check', [], { refundRecipient: BOB }],
   [
     'is not that of a quote for another source chain',
     [],
     {},
     { source: { chainId: '10' }, refundRecipient: ALICE },
   ],
-  ['is of the kind of the chain', [], { refundRecipient: '7EYnhQoR9YM3N7UoaKRoA44Uy8JeaZV3qyouov87awMs' }],
-  ['is not the empty address', [], { refundRecipient: `0x${'0'.repeat(40)}` }],
-  ['is not read from another type', [], { refundRecipient: { address: ALICE } }],
+  [
+    'is of the kind of the chain',
+    [],
+    {},
+    { refundRecipient: '7EYnhQoR9YM3N7UoaKRoA44Uy8JeaZV3qyouov87awMs' },
+  ],
+  ['is not the empty address', [], {}, { refundRecipient: `0x${'0'.repeat(40)}` }],
 ])('the recipient of a refund %s', (_, expected, ...stated) => {
   expect(refundRecipients(...stated)).toEqual(expected);
 });

@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'vitest';
+import { stageSinceMs } from '../../src/domain/cadence/next-poll.ts';
 import { decide } from '../../src/domain/changes/decide.ts';
-import { compareStatuses, isFollowed, joinOpen, joinV1 } from '../../src/domain/changes/second-source.ts';
+import {
+  compareStatuses,
+  isFollowed,
+  joinAlone,
+  joinOpen,
+  joinV1,
+} from '../../src/domain/changes/second-source.ts';
 import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.ts';
 import { intentId, walletId } from '../../src/domain/subjects/subject.ts';
 import { snapshotOf } from '../support/snapshot.ts';
@@ -91,6 +98,32 @@ describe('a step of the open source', () => {
       accepted: { record: { sourceTx: { txHash: '0x02' } } },
       transition: { type: 'intent.pending', previousStatus: 'filled', regression: true },
     });
+  });
+});
+
+test.each(['Completed', 'Claimed'])('a word that is on no usual step, as %s, withdraws no step', (word) => {
+  expect(joinOpen(snapshot('filled', 'pending'), openRecord(word))).toBeNull();
+});
+
+test('the age of a step of the open source begins when it was seen, not at the time of v1 before it', () => {
+  const changedAtMs = NOW_MS + 8 * 86_400_000;
+  expect(stageSinceMs({ ...snapshot('refunded', 'refundable'), changedAtMs })).toBe(changedAtMs);
+  expect(stageSinceMs({ ...snapshot('refunded'), changedAtMs })).toBe(NOW_MS + 500);
+});
+
+describe('an answer of the open source alone', () => {
+  test.each([
+    ['settled', 'filled', 'settled'],
+    ['expired', 'pending', 'expired'],
+    ['expired', 'refundable', 'refundable'],
+    ['filled', 'pending', 'pending'],
+  ])('after %s of v1, its %s is %s', (stored, open, expected) => {
+    const joined = joinAlone(snapshot(stored), openRecord(open));
+    expect(joined).toMatchObject({ ahead: null, record: { status: expected, raw: { status: expected } } });
+  });
+
+  test('is itself where nothing is stored', () => {
+    expect(joinAlone(null, openRecord('filled')).record.status).toBe('filled');
   });
 });
 

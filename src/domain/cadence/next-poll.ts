@@ -109,9 +109,14 @@ export function endsByConfig(
  * Start of a subject's present status, ms, by the upstream's time if it gave one. That is a whole second, in which
  * the change came before it was seen: the middle is used.
  */
-export function stageSinceMs(stage: { updatedAt: number | null; changedAtMs: number }): number {
-  const { updatedAt, changedAtMs } = stage;
-  if (updatedAt === null) return changedAtMs;
+export function stageSinceMs(stage: {
+  updatedAt: number | null;
+  changedAtMs: number;
+  ahead?: string | null;
+}): number {
+  const { updatedAt, changedAtMs, ahead = null } = stage;
+  // Where the open source is ahead, `updatedAt` is that of the state of v1 before.
+  if (updatedAt === null || ahead !== null) return changedAtMs;
   const secondMs = updatedAt * 1_000;
   return Math.min(changedAtMs, secondMs + Math.min(1_000, changedAtMs - secondMs) / 2);
 }

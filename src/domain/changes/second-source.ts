@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject } from '../json.ts';
+import { statusOf } from '../subjects/kinds.ts';
 import { type Snapshot, stepBetween, type UpstreamRecord } from '../subjects/record.ts';
 import { type SubjectId, subjectKind } from '../subjects/subject.ts';
 
@@ -69,6 +70,20 @@ export function joinV1(snapshot: Snapshot | null, record: UpstreamRecord): Joine
 }
 
 /**
+ * Joins an answer of the open source, where v1 is not polled any more, with the snapshot: it has no words of its own for
+ * `settled` and `expired` of v1.
+ */
+export function joinAlone(snapshot: Snapshot | null, record: UpstreamRecord): Joined {
+  const alone = { record, ahead: null, isBehind: false };
+  if (snapshot === null || subjectKind(record.subject) !== 'intent') return alone;
+  const [stored, open] = [snapshot.status.toLowerCase(), record.status.toLowerCase()];
+  const isSame = (stored === 'settled' && open === 'filled') || (stored === 'expired' && open === 'pending');
+  if (!isSame) return alone;
+  const { status } = snapshot;
+  return { ...alone, record: { ...record, status, raw: { ...record.raw, status } } };
+}
+
+/**
  * Joins an answer of the open source with the snapshot; null where it changes nothing. It has no time, and none of the
  * members of v1: those stay.
  */
@@ -76,7 +91,8 @@ export function joinOpen(snapshot: Snapshot, record: UpstreamRecord): Joined | n
   const { subject } = record;
   const v1 = snapshot.ahead ?? snapshot.status;
   const isAhead = isForward(subject, v1, record.status);
-  if (!isAhead && snapshot.ahead === null) return null;
+  // A word that is on none of the usual steps withdraws nothing.
+  if (!isAhead && (snapshot.ahead === null || statusOf(subject, record.status) === null)) return null;
   const status = isAhead ? record.status : v1;
   const raw: JsonObject = { ...snapshot.record, status, open: openMember(record) };
   return { record: { ...record, status, raw }, ahead: isAhead ? v1 : null, isBehind: false };

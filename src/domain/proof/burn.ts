@@ -31,7 +31,7 @@ export type Burn =
 /** The transaction that fulfils a local intent; null where no record states it on another chain than the payment. */
 export type LocalIntent = { fulfilledBy: { chainId: string; txHash: string } | null };
 
-/** After this time the burn is not waited for. */
+/** After this time a burn that is not stated, or that no endpoint has, is not waited for. */
 const PATIENCE_MS = 3_600_000;
 
 const NOBODY = `0x${'0'.repeat(40)}`;
@@ -88,17 +88,23 @@ export function burnOf(
     ageMs,
   }: { intentHash: string; fulfilledBy: LocalIntent['fulfilledBy']; ageMs: number },
 ): Burn {
-  const open: Burn = { state: ageMs < PATIENCE_MS ? 'open' : 'none' };
-  if (fulfilledBy === null) return open;
+  const unstated: Burn = { state: ageMs < PATIENCE_MS ? 'open' : 'none' };
+  if (fulfilledBy === null) return unstated;
   const final = txStates.filter((txState) => txState.outcome === 'found').filter(({ isFinal }) => isFinal);
   const [first] = final;
-  if (first === undefined) return open;
+  if (first === undefined) {
+    const isMissing =
+      txStates.some(({ outcome }) => outcome === 'absent') &&
+      txStates.every(({ outcome }) => outcome !== 'found');
+    // A failure is no absence, and a block becomes final later: the check itself has an end.
+    return isMissing ? unstated : { state: 'open' };
+  }
   const isContradicted =
     final.some((other) => printOf(other) !== printOf(first)) ||
     txStates.some((txState) => isPast(txState, first));
   const isSingle = new Set(final.map(({ host }) => host)).size < 2;
   const isAlone = new Set(txStates.map(({ host }) => host)).size < 2;
-  if (isContradicted || (isSingle && !isAlone && ageMs < PATIENCE_MS)) return open;
+  if (isContradicted || (isSingle && !isAlone && ageMs < PATIENCE_MS)) return { state: 'open' };
   const sent = first.burns?.sent ?? [];
   const [message] = sent;
   const fulfilled = new Set(first.fulfilled ?? []);

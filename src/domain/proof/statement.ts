@@ -73,7 +73,6 @@ type KnownRecipients = {
     destination?: { chainId?: string; recipient?: string };
     refundRecipient?: string;
   } | null;
-  record?: JsonObject | null;
 };
 
 /**
@@ -114,7 +113,7 @@ export function statementsOf(
         token: token === null ? null : foldHex(token),
         amount,
         sent,
-        recipients: recipientsOf({ payment, chainId: chain, token }, { record, ...known }),
+        recipients: recipientsOf({ payment, chainId: chain, token }, known),
       },
     ];
   });
@@ -166,11 +165,11 @@ function deliveredTo(chainId: string, { recipients = [], promised }: KnownRecipi
   return recipient === undefined || quotedChain !== chainId ? [...recipients] : [...recipients, recipient];
 }
 
-/** The quote's word counts before that of the record, which is under check. */
-function refundedTo(chainId: string, { promised, record }: KnownRecipients): string[] {
+/** Only the quote's word counts: the record is under check. */
+function refundedTo(chainId: string, { promised }: KnownRecipients): string[] {
   const isHere = (promised?.source?.chainId ?? chainId) === chainId;
-  const named = (isHere ? promised?.refundRecipient : undefined) ?? wordOf(record?.refundRecipient);
-  return named === null ? [] : [named];
+  const named = isHere ? promised?.refundRecipient : undefined;
+  return named === undefined ? [] : [named];
 }
 
 /** Only addresses of the chain's kind: a user's wallets are on several kinds. */

@@ -262,7 +262,8 @@ export function keyState(facts: Facts): KeyState {
   if (sent.refused && !sent.answered) return 'refused';
   if (keyless.answered && !keyless.refused) return 'not needed';
   if (sent.answered && keyless.refused) return 'accepted';
-  return keyless.refused && !keyless.answered ? 'needed' : 'open';
+  const isMissing = facts.input.upstream.apiKey === null;
+  return isMissing && keyless.refused && !keyless.answered ? 'needed' : 'open';
 }
 
 function factOf({ exchanges }: Facts, withKey: boolean): { answered: boolean; refused: boolean } {

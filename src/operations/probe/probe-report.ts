@@ -205,11 +205,19 @@ function memberNames({
   jobs,
   vaults,
   domains,
+  quote,
 }: ProbeInput): (name: string) => string {
   const { baseUrl, quotesUrl, apiKey, proxy, gateway, quoteDomain } = upstream;
   const urls = [baseUrl, ...(quotesUrl === null ? [] : [quotesUrl])].map((url) => new URL(url));
+  const usual = new Set(
+    generationsOf(gateway)
+      .filter(({ name }) => name !== 'configured')
+      .flatMap((one) => pathWords(one.gateway)),
+  );
   const words = [
     ...urls.flatMap(({ hostname, pathname }) => [...hostname.split('.'), ...pathname.split('/')]),
+    ...pathWords(gateway).filter((word) => !usual.has(word)),
+    ...(quote === null ? [] : [quote.dappId]),
     gateway.prefix,
     ...gateway.prefix.split(/[._-]/),
     upstream.dAppId,
@@ -230,6 +238,11 @@ function memberNames({
     const isPlain = PLAIN_NAME.test(name) && !/[0-9a-f]{8}/i.test(name) && !isRandom(name);
     return isPlain && !isSecret(name) && !isSecret(joined(name)) ? name : '<name>';
   };
+}
+
+/** Words of the paths of the vault endpoints. */
+function pathWords({ vaultPath, jobPath }: ProbeInput['upstream']['gateway']): string[] {
+  return [vaultPath, jobPath].flatMap((path) => path.split(/[^\w.~-]+/));
 }
 
 /** Letters and digits alone: a name may separate the words of a setting in another way. */

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { z } from 'zod';
@@ -88,6 +89,8 @@ export class ProbeRun {
   readonly input: ProbeInput;
   readonly exchanges: Exchange[] = [];
   readonly #ending: AbortSignal;
+  /** A slot may wait for Redis, which knows no signal. */
+  readonly #ended: Promise<unknown>;
   readonly #openQuotes: OpenQuotesClient | null;
   #omitted = 0;
   /** A request was refused with the key and answered without: the next ones are sent without. */
@@ -98,6 +101,7 @@ export class ProbeRun {
   constructor(input: ProbeInput, { mostMs = MOST_MS }: { mostMs?: number } = {}) {
     this.input = input;
     this.#ending = AbortSignal.timeout(mostMs);
+    this.#ended = once(this.#ending, 'abort');
     const { quotesUrl, proxy } = input.upstream;
     this.#openQuotes =
       quotesUrl === null
@@ -172,7 +176,7 @@ export class ProbeRun {
     try {
       const pauseMs = this.#notBeforeMs - performance.now();
       if (pauseMs > 0) await wait(pauseMs, undefined, { signal: this.#ending });
-      await this.input.slot(endpointGroup, this.#ending);
+      await Promise.race([this.input.slot(endpointGroup, this.#ending), this.#ended]);
       return !this.#ending.aborted;
     } catch (error) {
       if (this.#ending.aborted) return false;

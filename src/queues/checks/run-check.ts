@@ -4,7 +4,7 @@ import { readBurn } from '../../chains/burn-reader.ts';
 import type { ChainReader } from '../../chains/chain-readers.ts';
 import { fundedAt } from '../../domain/changes/next-snapshot.ts';
 import { endpointStates, type PostponeReason, planRecheck } from '../../domain/proof/ask-times.ts';
-import type { Burn } from '../../domain/proof/burn.ts';
+import { type Burn, localIntent } from '../../domain/proof/burn.ts';
 import type { Funding } from '../../domain/proof/log-owner.ts';
 import type { TxState } from '../../domain/proof/proof.ts';
 import { isProofReported, withProofFlag, withProofWithdrawn } from '../../domain/proof/proof-flags.ts';
@@ -88,6 +88,12 @@ export async function runCheck(check: ClaimedCheck, deps: CheckContext, signal: 
     const [known] = await subjects.peek([statement.subject]);
     if (known === undefined) return;
     const nowMs = await redisTimeMs(deps.redis);
+    const facts = { promised: known.promised, record: known.snapshot?.record ?? null };
+    if ((localIntent(statement, facts) === null) !== (burn === null)) {
+      // It became a local intent while the chains were read, or ceased to be one.
+      await postpone(check, { because: 'burn', txStates, nowMs }, deps);
+      return;
+    }
     const verdict = await verdictOf(check, { known, txStates, burn, nowMs }, deps);
     if (verdict.outcome === 'waiting') {
       await postpone(check, { because: verdict.because, txStates, nowMs }, deps);
@@ -335,18 +341,15 @@ function lastStates(txStates: readonly TxState[]): LastState[] {
   });
 }
 
-/** A statement with its rightful recipients: those that the user names for its subscriptions, of the imported quote, and of the record. */
+/** A statement with its rightful recipients: those that the user names for its subscriptions, and of the imported quote. */
 async function withRecipients(
   stated: Stated,
-  { claims, promised, snapshot }: SubjectEntry,
+  { claims, promised }: SubjectEntry,
   registry: Registry,
 ): Promise<Statement> {
   const subscriptions = await registry.subscriptions(claims.map(({ key }) => key));
   const recipients = [...subscriptions.values()].flatMap((subscription) => subscription.recipients);
-  return {
-    ...stated,
-    recipients: recipientsOf(stated, { recipients, promised, record: snapshot?.record ?? null }),
-  };
+  return { ...stated, recipients: recipientsOf(stated, { recipients, promised }) };
 }
 
 /** Chains of the config: their `readers`, and the rules about the tokens of one chain. */

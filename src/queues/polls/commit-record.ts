@@ -7,7 +7,7 @@ import {
   nextSnapshot,
   waitingSince,
 } from '../../domain/changes/next-snapshot.ts';
-import { type Joined, joinV1 } from '../../domain/changes/second-source.ts';
+import { type Joined, joinAlone, joinV1 } from '../../domain/changes/second-source.ts';
 import { eventId, identify } from '../../domain/events/event.ts';
 import type { Promised } from '../../domain/events/event-schema.ts';
 import { makeEvent } from '../../domain/events/make-event.ts';
@@ -125,7 +125,9 @@ async function ingestRecord(
   if (commit.event && result.outcome === 'committed') {
     const { event } = commit.event;
     deps.signals.emit('event.committed', { event, kind: subjectKind(subject) });
-    const move = after === null ? null : transferMove(subject, known.snapshot, after);
+    const moved =
+      after !== null && isUntimed(deps, record, observation) ? { ...after, updatedAt: null } : after;
+    const move = moved === null ? null : transferMove(subject, known.snapshot, moved);
     if (move !== null) deps.signals.emit('transfer.moved', { move, eventId: event.id });
   }
   return {
@@ -141,7 +143,16 @@ function joinedOf(
   { snapshot }: SubjectEntry,
 ): Joined {
   const record = withStatus(raw, snapshot);
-  return statusSource === 'both' ? joinV1(snapshot, record) : { record, ahead: null, isBehind: false };
+  switch (statusSource) {
+    case 'v1':
+      return { record, ahead: null, isBehind: false };
+    case 'open':
+      return joinAlone(snapshot, record);
+    case 'both':
+      return joinV1(snapshot, record);
+    default:
+      return statusSource satisfies never;
+  }
 }
 
 /** Learns the timing of a stage from a response. An unconfirmed response teaches nothing. */
@@ -202,12 +213,22 @@ async function decideFor(
   return { decision: { outcome: 'unchanged', accepted: decision.accepted }, claimKeys: null };
 }
 
+/** True for a state of the open source, which has no time: that of the snapshot is of a state of v1 before. */
+function isUntimed(
+  { rules: { statusSource } }: CommitContext,
+  { updatedAt }: UpstreamRecord,
+  { joined }: RecordContext,
+): boolean {
+  return updatedAt === null && (statusSource === 'open' || joined !== undefined);
+}
+
 function commitOf(
-  { learning, stores }: CommitContext,
+  deps: CommitContext,
   { record, ahead, isBehind }: Joined,
   { known, decision, claimKeys }: { known: SubjectEntry; decision: Decision; claimKeys: string[] | null },
   context: RecordContext & { fresh: readonly Claim[] },
 ): Commit | null {
+  const { learning, stores } = deps;
   const { subject } = record;
   const { nowMs, asOf, fresh } = context;
   const before = known.snapshot;
@@ -269,7 +290,7 @@ function commitOf(
         afterRestore,
         transition,
         record: accepted.record,
-        updatedAt: accepted.updatedAt,
+        updatedAt: isUntimed(deps, record, context) ? null : accepted.updatedAt,
         waitingSince: waitingSince(subject, before),
         before: decision.outcome === 'changed' && !before?.compact ? (before?.record ?? null) : null,
         promised: known.promised,
