@@ -115,10 +115,10 @@ const TOGETHER: Spell[] = [
   { fault: { type: 'shuffled-pages', rate: 0.5 }, strikes: 1 },
   { fault: { type: 'oldest-first', rate: 0.2 }, strikes: 1 },
   { fault: { type: 'moving-items', rate: 0.2 }, strikes: 1 },
-  // Requests with a cursor are rare: each of these ends once it has struck, or the others would wait for minutes.
-  { fault: { type: 'expired-cursors', rate: 0.5 }, strikes: 1, brief: true },
-  { fault: { type: 'cursor-lifetime', seconds: 5, rate: 0.5 }, strikes: 1, brief: true },
-  { fault: { type: 'repeated-cursors' }, strikes: 1, brief: true },
+  // After the first sweeps, requests with a cursor are rare: without these from the start, the others would wait for minutes.
+  { fault: { type: 'expired-cursors', rate: 0.5 }, strikes: 1, early: true },
+  { fault: { type: 'cursor-lifetime', seconds: 5, rate: 0.5 }, strikes: 1, early: true },
+  { fault: { type: 'repeated-cursors', rate: 0.5 }, strikes: 1, early: true },
   { fault: { type: 'regressions', rate: 0.2 }, strikes: 1 },
 ];
 const TOGETHER_MS = 60_000;
