@@ -156,7 +156,6 @@ export function createMachine(deps: {
   return {
     async send(text) {
       const signed = await readSigned(text, chain.chainId);
-      if (byHash.has(signed.hash)) throw new RpcError(-32000, 'already known');
       if (accepted >= MOST_TRANSACTIONS) {
         throw new RpcError(
           -32000,
@@ -165,6 +164,8 @@ export function createMachine(deps: {
       }
       await alone(async (started) => {
         await executeDue(started);
+        // Also where its block was born just now.
+        if (byHash.has(signed.hash)) throw new RpcError(-32000, 'already known');
         const next = blocks.head(nowMs()) + 1;
         const { due } = pool.add(signed, { ...(await started.account(signed.from)), next });
         accepted += 1;
