@@ -14,9 +14,10 @@ const { later, started } = opening();
 /** Broken deployments of each kind of sandbox. */
 const BROKEN = 50;
 
-/** Kinds of sandboxes: the names of the interface, and others. */
+/** Kinds of sandboxes: the names of the interface, in both shapes, and other names. */
 const KINDS = [
   { name: 'default names', options: {}, upstream: {} },
+  { name: 'the shape of the interface', options: { wire: 'strict' }, upstream: {} },
   {
     name: 'other names',
     options: { quoteDomain: 'AcmeQuoteV1', gatewayPrefix: 'acme-vaults' },
@@ -280,7 +281,7 @@ function expectedVerdicts({ members, behaviours }: Breakage): Record<string, str
   };
 }
 
-test(`the report equals what was broken, at ${BROKEN} broken deployments of both kinds`, async () => {
+test(`the report equals what was broken, at ${BROKEN} broken deployments of three kinds`, async () => {
   const stage = await ProbeStage.start();
   later(() => stage.close());
   const price = ['--quote', await stage.file('price.json', PRICE_REQUEST)];
@@ -303,7 +304,9 @@ test(`the report equals what was broken, at ${BROKEN} broken deployments of both
     });
   }
   const nothing: Breakage = { members: [], behaviours: [] };
-  const wholes = await Promise.all(deployments.map((deployment) => deployment(nothing)));
+  const wholes: Awaited<ReturnType<ProbeStage['probe']>>[] = [];
+  // One after the other: they share a config file.
+  for (const deployment of deployments) wholes.push(await deployment(nothing));
   for (const { report } of wholes) {
     expect(report.endpoints.flatMap(({ unreadable }) => unreadable)).toEqual([]);
     expect(verdictsOf(report)).toEqual(CONFIRMED);
