@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts';
 import { quoteVault } from '../domain/quotes/quote-vault.ts';
 import { ENDPOINT_GROUPS, type EndpointGroup } from '../domain/subjects/kinds.ts';
 import { type SubjectId, vaultId } from '../domain/subjects/subject.ts';
-import { routesOf, subjectsOf } from '../domain/subjects/subscription.ts';
+import { parseClaimKey, routesOf, subjectsOf } from '../domain/subjects/subscription.ts';
 import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
 import { FencedLease } from '../store/lease.ts';
@@ -274,7 +274,7 @@ function wantedOf(config: Config): Desired {
   };
 }
 
-/** Quotes whose vault is to be watched, and is not yet: the next poll of such a quote claims it. */
+/** Quotes whose vault is to be watched by a subscription, and is not yet: the next poll of such a quote claims it. */
 async function unclaimedVaults(
   { importedQuotes, subscriptions }: Config,
   subjects: SubjectStore,
@@ -285,5 +285,11 @@ async function unclaimedVaults(
     return vault === null || 'found' in vault ? [] : [{ quote: quote.subject, vault: vaultId(vault) }];
   });
   const known = await subjects.peek(found.map(({ vault }) => vault));
-  return found.flatMap(({ quote }, index) => (known[index]?.claims.length === 0 ? [quote] : []));
+  return found.flatMap(({ quote }, index) => {
+    const keys = (known[index]?.claims ?? []).map(({ key }) => parseClaimKey(key));
+    const isClaimed = (name: string): boolean =>
+      keys.some(({ subject, subscription }) => subject === quote && subscription === name);
+    const wishing = subscriptions.filter(({ vaultQuotes }) => vaultQuotes.includes(quote));
+    return wishing.every(({ name }) => isClaimed(name)) ? [] : [quote];
+  });
 }

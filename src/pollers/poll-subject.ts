@@ -117,8 +117,8 @@ function bareId(id: string): string {
 
 /**
  * Converts a `404` to the status `unknown`. The deposit gateway and the open source answer `404` where the status endpoint
- * answers `unknown`: the id has not been seen, which is no failure. A page, or an unknown endpoint, is no statement about the id: the path is wrong,
- * or an intermediary answered.
+ * answers `unknown`: the id has not been seen, which is no failure. A page, or an unknown endpoint, is no statement about the
+ * id: the path is wrong, or an intermediary answered.
  */
 export async function orUnknown(
   subject: SubjectId,

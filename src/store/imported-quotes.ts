@@ -1,3 +1,4 @@
+import type { ChainableCommander } from 'ioredis';
 import { sha256, stringToBytes } from 'viem/utils';
 import { z } from 'zod';
 import { canonicalJson, type JsonObject } from '../domain/json.ts';
@@ -128,20 +129,27 @@ export class ImportedQuotes {
 
   /** Stores a verdict, with the promises of a valid quote: a sync that removes its promises before this finds it valid. */
   async decide(quote: ImportedQuote, verdict: 'valid' | 'invalid'): Promise<void> {
-    const { verdicts, promised } = this.#keys;
-    const noted = this.#redis
-      .multi()
-      .hset(verdicts, quote.subject, `${verdict}:${fingerprintOf(quote)}:${this.#domain}`);
-    const promises = verdict === 'valid' ? promisesOf([quote]) : {};
-    await (Object.keys(promises).length === 0 ? noted : noted.hset(promised, promises)).exec();
+    const noted = this.#redis.multi();
+    noted.hset(this.#keys.verdicts, quote.subject, `${verdict}:${fingerprintOf(quote)}:${this.#domain}`);
+    if (verdict === 'valid') this.#addPromises(noted, quote);
+    await noted.exec();
   }
 
   /** Stores the promises of a valid quote under its intent. Returns the intent; null where it names none. */
   async promise(quote: ImportedQuote): Promise<SubjectId | null> {
-    const intent = intentOf(quote);
-    const promises = promisesOf([quote]);
-    if (Object.keys(promises).length > 0) await this.#redis.hset(this.#keys.promised, promises);
-    return intent;
+    const adding = this.#redis.multi();
+    this.#addPromises(adding, quote);
+    await adding.exec();
+    return intentOf(quote);
+  }
+
+  /** Of an intent that is not its own, a quote promises something only where no other quote does. */
+  #addPromises(adding: ChainableCommander, quote: ImportedQuote): void {
+    const own = intentOf(quote);
+    for (const [intent, text] of Object.entries(promisesOf([quote]))) {
+      if (intent === own) adding.hset(this.#keys.promised, intent, text);
+      else adding.hsetnx(this.#keys.promised, intent, text);
+    }
   }
 
   /** Removes the promises of the intents of all other quotes, which are not trusted. False where there is none. */

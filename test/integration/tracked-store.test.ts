@@ -120,3 +120,19 @@ test('the promise of a quote is stored though it is found valid while another pr
   await new ImportedQuotes(syncing, keys).sync([imported]);
   expect(await redis.hkeys(keys.promised)).toEqual([INTENT]);
 });
+
+test('a quote replaces no promise of another quote about its own intent, in any order', async () => {
+  const { redis, keys, quotes } = stage();
+  const own = { subject: QUOTE, raw: { ...IMPORTED.raw, intentHash: hashOf(1), refundRecipient: '0xback' } };
+  const other = {
+    subject: asSubjectId('quote:00000000-0000-4000-8000-000000000001'),
+    raw: { ...IMPORTED.raw, steps: [{ intents: [{ role: 'local', intentHash: hashOf(1) }] }] },
+  };
+  const promise = async (): Promise<unknown> => JSON.parse((await redis.hget(keys.promised, INTENT)) ?? '{}');
+  await quotes.decide(other, 'valid');
+  expect(await promise()).toEqual({ quote: other.subject, local: true });
+  await quotes.decide(own, 'valid');
+  await quotes.promise(other);
+  await quotes.decide(other, 'valid');
+  expect(await promise()).toMatchObject({ quote: QUOTE, refundRecipient: '0xback' });
+});

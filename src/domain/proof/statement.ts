@@ -62,10 +62,7 @@ export type Stated = {
 /** A statement with the rightful recipients of the payment; empty when unknown. */
 export type Statement = Stated & { recipients: string[] };
 
-/**
- * Facts that name recipients. `recipients`: of deliveries, by the user; `promised`: by the imported quote; `record`: the
- * transfer's, whose `refundRecipient` counts where no quote names one.
- */
+/** Facts that name recipients. `recipients`: of deliveries, by the user; `promised`: by the imported quote. */
 type KnownRecipients = {
   recipients?: readonly string[];
   promised?: {

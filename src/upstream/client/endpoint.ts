@@ -11,7 +11,7 @@ export const ENDPOINTS = [
   'open-status',
 ] as const;
 
-/** Name of an endpoint in metrics and messages. Only the sender of the example round-trip requests the last two. */
+/** Name of an endpoint in metrics and messages. */
 export type Endpoint = (typeof ENDPOINTS)[number] | 'create-vault' | `submit-${string}`;
 
 /** Endpoints whose requests have no `limit` that could be reduced. */
