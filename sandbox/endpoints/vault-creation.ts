@@ -154,9 +154,9 @@ export function addVaultCreation(
       validity: { seconds: LEGACY_VAULT_VALIDITY_SECONDS },
     });
     if ('code' in made) return refuse(reply, made);
-    const { chainId: on, vaultAddress: address } = { ...dataOf(made), chainId: body.sourceChainId };
-    pending.set(key, { chainId: on, address });
-    return created(request, reply, dataOf(made));
+    const data = dataOf(made);
+    pending.set(key, { chainId: body.sourceChainId, address: data.vaultAddress });
+    return created(request, reply, data);
   });
 
   function created(request: FastifyRequest, reply: FastifyReply, data: object): FastifyReply {
