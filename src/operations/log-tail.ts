@@ -64,8 +64,8 @@ export class LogTail {
       const last = this.#newest ?? (await this.#events.newest());
       this.#newest = last;
       this.#wake(last);
-      const isMore = await this.#events.awaitAfter(last, { blocking: this.#blocking, waitMs: READ_MS });
-      this.#newest = isMore ? await this.#events.newest() : last;
+      const { entries } = await this.#events.awaitAfter(last, { blocking: this.#blocking, waitMs: READ_MS });
+      this.#newest = entries.length > 0 ? await this.#events.newest() : last;
       this.#wake(this.#newest);
     } catch {
       // Redis is away, which its monitor reports; a follower resolves when its time is over.

@@ -18,6 +18,9 @@ export const MOST_READ_BYTES = 8_388_608;
  */
 const MOST_PIECE_BYTES = 2_097_152;
 
+/** Most entries that a wait returns: their bytes are not limited, as those of a piece are. */
+const MOST_AWAITED = 4;
+
 /** Most entries, times receivers, that one script trims, since it blocks Redis; and most scripts in one round. */
 const TRIMMED_AT_ONCE = 500;
 const MOST_TRIMMED_PIECES = 20;
@@ -43,12 +46,15 @@ export class EventLog {
     return this.#piece({ from: `(${entry}`, to: '+', count, order: '' });
   }
 
-  /** Waits on its own connection for an entry after one, at most `waitMs`. Returns whether there is one. */
+  /** Waits on its own connection for entries after one, at most `waitMs`. Returns the first; none where none came. */
   async awaitAfter(
     entry: string,
     { blocking, waitMs }: { blocking: RedisClient; waitMs: number },
-  ): Promise<boolean> {
-    return (await blocking.xread('COUNT', 1, 'BLOCK', waitMs, 'STREAMS', this.#keys.events, entry)) !== null;
+  ): Promise<LogPiece> {
+    const { events } = this.#keys;
+    const found = await blocking.xread('COUNT', MOST_AWAITED, 'BLOCK', waitMs, 'STREAMS', events, entry);
+    const entries = (found?.[0]?.[1] ?? []).map(([id, fields]) => this.read(id, fields));
+    return { entries, more: entries.length === MOST_AWAITED };
   }
 
   /** Null when it was trimmed. */

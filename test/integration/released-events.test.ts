@@ -254,7 +254,11 @@ test('events read before a reload are matched by the claims that go on', async (
     wantedOf({ a: { subject: TWO, receivers: [] }, b: { subject: ONE, receivers: ['backend'] } }),
     '0-0',
   );
-  const known = await registry.subscriptions([`a|${ONE}`]);
+  const claimKeys = [`a|${ONE}`];
+  const known = {
+    subscriptions: await registry.subscriptions(claimKeys),
+    continuing: await registry.continuing(claimKeys),
+  };
   const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
   const matchesFor = await matchFacts(facts, { registry, directory: COMMON_NAMES }, known);
   const matched = (await registry.receivers()).flatMap((receiver) => matchesFor(receiver));

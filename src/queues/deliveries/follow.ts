@@ -1,9 +1,10 @@
 import { deliveryId } from '../../domain/events/event.ts';
 import { MOST_OPEN } from '../../store/backlog.ts';
-import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
+import type { StoredReceiver } from '../../store/definitions.ts';
 import type { LogPiece } from '../../store/event-log.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import {
+  type ClaimDefinitions,
   type GoneEvent,
   goneFor,
   type LogBatch,
@@ -32,12 +33,8 @@ export type HeldLease = {
   failed: (receiver: string, error: unknown) => void;
 };
 
-/** Entries after a place of the log that were read already, up to a batch, with the subscriptions that they name. */
-export type Ahead = {
-  after: string;
-  piece: LogPiece;
-  subscriptions: ReadonlyMap<string, StoredSubscription>;
-};
+/** Entries after a place of the log that were read already, up to a batch, with the definitions that their claims lead to. */
+export type Ahead = { after: string; piece: LogPiece; definitions: ClaimDefinitions };
 
 type CursorGroup = {
   cursor: string;
@@ -71,7 +68,7 @@ export async function follow(
   await quarantine(batch, deps);
   const matchesFor = await matchBatch(
     batch,
-    { receivers: receivers.map(({ receiver }) => receiver), known: ahead?.subscriptions },
+    { receivers: receivers.map(({ receiver }) => receiver), known: ahead?.definitions },
     deps,
   );
   const lostBy = await goneFor(batch.gone, deps.stores.registry);
@@ -132,12 +129,12 @@ export async function follow(
  */
 async function matchBatch(
   { facts }: LogBatch,
-  { receivers, known }: { receivers: readonly StoredReceiver[]; known: Ahead['subscriptions'] | undefined },
+  { receivers, known }: { receivers: readonly StoredReceiver[]; known: ClaimDefinitions | undefined },
   { stores: { registry }, directory }: RelayContext,
 ): Promise<MatchesOf> {
   const seen = new Set<string>();
-  for (let subscriptions = known; ; subscriptions = undefined) {
-    const matchesFor = await matchFacts(facts, { registry, directory }, subscriptions);
+  for (let definitions = known; ; definitions = undefined) {
+    const matchesFor = await matchFacts(facts, { registry, directory }, definitions);
     const unled = unledBy(facts, receivers, matchesFor).filter(
       ({ entry, key }) => !seen.has(`${entry} ${key}`),
     );

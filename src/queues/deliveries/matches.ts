@@ -120,6 +120,12 @@ export type MatchDeps = { registry: Registry; directory: Directory };
 /** Returns the events, among some of the log, that a receiver matches, in order. */
 export type MatchesOf = (receiver: StoredReceiver) => Match[];
 
+/** The subscriptions of some events' subscription keys, and the keys that continue those. The latter were read after the former. */
+export type ClaimDefinitions = {
+  subscriptions: ReadonlyMap<string, StoredSubscription>;
+  continuing: ReadonlyMap<string, Continuing>;
+};
+
 /**
  * Reads the receivers of some events once, or uses `known` where they were read already. The returned function does no I/O.
  * After a reload moved an event's subject to another subscription, no claim of the event may lead to a receiver. Then the
@@ -128,13 +134,13 @@ export type MatchesOf = (receiver: StoredReceiver) => Match[];
 export async function matchFacts(
   facts: readonly Fact[],
   { registry, directory }: MatchDeps,
-  known?: ReadonlyMap<string, StoredSubscription>,
+  known?: ClaimDefinitions,
 ): Promise<MatchesOf> {
   const all = facts.flatMap(({ claimKeys }) => claimKeys ?? []);
-  const continuing = await registry.continuing(all);
+  const continuing = known?.continuing ?? (await registry.continuing(all));
   const subscriptions =
     known !== undefined && continuing.size === 0
-      ? known
+      ? known.subscriptions
       : await registry.subscriptions([...all, ...nextClaimKeys(continuing)]);
   const claims = claimsBy(subscriptions, continuing);
   const claimed = facts.map(({ claimKeys, at }) =>

@@ -29,6 +29,9 @@ const NEWER_WAIT_MS = 30_000;
 /** Input of a round, requested at once: a round trip to Redis is slow under load. */
 type RoundInput = { newest: string; token: string | null; round: RoundView };
 
+/** State that only the holder of the lease changes, as its last round left it. Unknown under another fencing token. */
+type HolderState = { token: string; names: readonly string[]; counted: string };
+
 type RelayConnections = { blocking: RedisClient };
 
 /**
@@ -46,7 +49,8 @@ export class Relay {
   #isStopped = false;
   /** Receivers that failed in the last round -> time of the retry (own clock, ms). */
   readonly #failed = new Map<string, number>();
-  #names: readonly string[] = [];
+  /** Null where another process may have relayed since. */
+  #state: HolderState | null = null;
   #came: { after: string; piece: Ahead['piece'] } | null = null;
 
   constructor(deps: RelayContext, { blocking }: RelayConnections) {
@@ -116,33 +120,49 @@ export class Relay {
     // It goes on while the lease under which it began is held.
     const isHeld = (): boolean => !this.#relaying.isClosed && this.#deps.stores.lease.token === token;
     const lease = { token, isHeld, failed: (name: string, error: unknown) => this.#note(name, error) };
-    return relayRound(view, lease, this.#deps);
+    this.#state = null;
+    const came = await relayRound(view, lease, this.#deps);
+    const { counted } = came;
+    // Otherwise another process may hold the lease: the next round requests it.
+    if (counted !== null) this.#state = { token, names: [...view.known.keys()], counted };
+    return came;
   }
 
+  /** Reads the input of a round in one round trip. Definitions are read after the entries that they are for. */
   async #readRound(): Promise<RoundInput> {
-    const { events, registry, lease, replays } = this.#deps.stores;
-    const [names, before, came] = [this.#names, lease.token, this.#came];
+    const { events, registry, lease, replays, unmatched } = this.#deps.stores;
+    const [before, came] = [this.#state, this.#came];
     this.#came = null;
-    const [newest, token, receivers, underWay, guessed, subscriptions] = await Promise.all([
-      events.newest(),
-      this.#hold(),
-      registry.receivers(),
-      replaysUnderWay(replays),
-      lease.readReceivers(names),
-      registry.subscriptions((came?.piece.entries ?? []).flatMap(keysOf)),
-    ]);
+    const names = before?.names ?? [];
+    const claimKeys = (came?.piece.entries ?? []).flatMap(keysOf);
+    const [newest, token, receivers, underWay, guessed, place, subscriptions, continuing] = await Promise.all(
+      [
+        came?.piece.entries.at(-1)?.id ?? events.newest(),
+        before !== null && before.token === lease.token ? before.token : this.#hold(),
+        registry.receivers(),
+        replaysUnderWay(replays),
+        lease.readReceivers(names),
+        before?.counted ?? unmatched.place(),
+        registry.subscriptions(claimKeys),
+        registry.continuing(claimKeys),
+      ],
+    );
     const nowMs = performance.now();
     const known = new Map<string, StoredReceiver>();
     const all = receivers.filter(({ removed }) => !removed);
     for (const receiver of all) {
       if ((this.#failed.get(receiver.name) ?? 0) <= nowMs) known.set(receiver.name, receiver);
     }
-    this.#names = [...known.keys()];
+    const current = [...known.keys()];
     // Another process may have moved cursors until the lease was ours.
-    const isSame = token === before && names.join() === this.#names.join();
-    const standings = isSame || token === null ? guessed : await lease.readReceivers(this.#names);
-    const ahead = came === null ? null : { ...came, subscriptions };
-    return { newest, token, round: { known, all, standings, replays: underWay, ahead } };
+    const isSame = token !== null && token === before?.token;
+    const standings =
+      (isSame && names.join() === current.join()) || token === null
+        ? guessed
+        : await lease.readReceivers(current);
+    const counted = isSame || token === null ? place : await unmatched.place();
+    const ahead = came === null ? null : { ...came, definitions: { subscriptions, continuing } };
+    return { newest, token, round: { known, all, standings, replays: underWay, ahead, counted } };
   }
 
   #noteHolding(holding: boolean): void {
@@ -173,10 +193,8 @@ export class Relay {
 
   /** Waits where this process has the lease. Returns the further wait until the next round. */
   async #wait(newest: string, ms: number): Promise<number> {
-    const { events } = this.#deps.stores;
     if (!this.#isHolding) return QUIET_MS;
-    if (!(await events.awaitAfter(newest, { blocking: this.#blocking, waitMs: ms }))) return 0;
-    const piece = await events.after(newest, BATCH);
+    const piece = await this.#deps.stores.events.awaitAfter(newest, { blocking: this.#blocking, waitMs: ms });
     if (piece.entries.length > 0) this.#came = { after: newest, piece };
     return 0;
   }
@@ -217,19 +235,26 @@ export async function resume(
   return came !== 'held';
 }
 
-/** Input of a round: receivers by name (`all`: also just failed ones), their states, replays, and entries behind most cursors. */
+/**
+ * Input of a round: receivers by name (`all`: also just failed ones), their states, replays, entries behind most cursors, and
+ * the entry up to which events without a receiver are `counted`.
+ */
 export type RoundView = {
   known: ReadonlyMap<string, StoredReceiver>;
   all: readonly StoredReceiver[];
   standings: readonly ReceiverProgress[];
   replays: ReadonlyMap<string, string>;
   ahead: Ahead | null;
+  counted: string;
 };
 
-/** Result of a round: more to do at once, an accepting receiver without slots, and the entry all others reached (or null). */
-export type Round = { more: boolean; full: boolean; reached: string | null };
+/**
+ * Result of a round: more to do at once, an accepting receiver without slots, the entry all others reached (or null), and the
+ * entry up to which events without a receiver are `counted`, null where another process may relay.
+ */
+export type Round = { more: boolean; full: boolean; reached: string | null; counted: string | null };
 
-const IDLE: Round = { more: false, full: false, reached: null };
+const IDLE: Round = { more: false, full: false, reached: null, counted: null };
 
 /**
  * Makes one round over all receivers: continues those that are being enabled, advances the others along the event log (reads
@@ -243,13 +268,15 @@ async function relayRound(view: RoundView, lease: HeldLease, deps: RelayContext)
     if (!lease.isHeld()) return { ...IDLE, more: moved };
     moved = (await each(name, lease, () => resume(lease.token, name, deps))) || moved;
   }
-  const { more, reached, stopped } = await followLog({ ...view, standings: open }, lease, deps);
-  const replayed = await replay({ ...view, standings: open }, lease, deps);
-  const counting =
-    lease.isHeld() && (await countUnmatched({ receivers: view.all, ahead: view.ahead }, lease, deps));
+  const [{ more, reached, stopped, isFenced }, replayed, counting] = await Promise.all([
+    followLog({ ...view, standings: open }, lease, deps),
+    replay({ ...view, standings: open }, lease, deps),
+    countUnmatched({ receivers: view.all, ahead: view.ahead, from: view.counted }, lease, deps),
+  ]);
   if (stopped !== null && !moved && !more && !replayed) throw stopped;
   const full = open.some((progress) => !hasCapacity(progress) && progress.state === 'ok');
-  return { more: moved || more || counting || replayed, full, reached };
+  const counted = isFenced ? null : counting.reached;
+  return { more: moved || more || counting.more || replayed, full, reached, counted };
 }
 
 /** Advances receivers along the log: those at the same place together, so that their entries are read once for all. */
@@ -257,7 +284,7 @@ async function followLog(
   { standings, known, ahead }: RoundView,
   lease: HeldLease,
   deps: RelayContext,
-): Promise<{ more: boolean; reached: string | null; stopped: NewerEntryError | null }> {
+): Promise<{ more: boolean; reached: string | null; stopped: NewerEntryError | null; isFenced: boolean }> {
   let more = false;
   let reached: string | null = null;
   let stopped: NewerEntryError | null = null;
@@ -270,13 +297,13 @@ async function followLog(
     const came = await follow({ cursor, receivers, ahead: read }, lease, deps);
     // The others advance as far as they can be read before the lease is released.
     if (came instanceof NewerEntryError) stopped = came;
-    else if (came === 'fenced') return { more: false, reached: null, stopped: null };
+    else if (came === 'fenced') return { more: false, reached: null, stopped: null, isFenced: true };
     else {
       more ||= came.more;
       if (reached === null || compareEntries(came.reached, reached) < 0) reached = came.reached;
     }
   }
-  return { more, reached, stopped };
+  return { more, reached, stopped, isFenced: false };
 }
 
 /** Advances the replays under way by a batch. Returns true when there is more to do at once. */
@@ -315,22 +342,24 @@ type Matching = {
   directory: Directory;
 };
 
-/** Counts a batch of events that no receiver gets, at its own place, as receivers' places differ. True when there is more. */
+/**
+ * Counts a batch of events that no receiver gets, from a place of its own, as receivers' places differ. Returns the place that it
+ * reached, null when another process relays now, and whether there is more.
+ */
 async function countUnmatched(
-  { receivers, ahead }: { receivers: readonly StoredReceiver[]; ahead: Ahead | null },
+  { receivers, ahead, from }: { receivers: readonly StoredReceiver[]; ahead: Ahead | null; from: string },
   { token }: HeldLease,
   { stores, directory, signals, log }: RelayContext,
-): Promise<boolean> {
+): Promise<{ more: boolean; reached: string | null }> {
   const { events, registry, unmatched } = stores;
-  const from = await unmatched.place();
   const known = ahead?.after === from ? ahead : null;
   const { entries, more } = known?.piece ?? (await events.after(from, BATCH));
   const { facts, last, isCut } = await readBatch(entries, events);
-  if (last === null) return false;
+  if (last === null) return { more: false, reached: from };
   const matching: Matching = {
     receivers: new Map(receivers.map((receiver) => [receiver.name, receiver])),
     subscriptions:
-      known?.subscriptions ??
+      known?.definitions.subscriptions ??
       (await registry.subscriptions(facts.flatMap(({ claimKeys }) => claimKeys ?? []))),
     directory,
   };
@@ -342,7 +371,7 @@ async function countUnmatched(
   const listed = found.flatMap(({ fact, reason }) =>
     isListed(reason) ? [{ entry: fact.place, reason }] : [],
   );
-  if (!(await unmatched.advance(token, { from, to: last, listed }))) return false;
+  if (!(await unmatched.advance(token, { from, to: last, listed }))) return { more: false, reached: null };
   for (const { fact, reason } of found) {
     signals.emit('event.unmatched', { reason });
     const { event } = fact;
@@ -350,7 +379,7 @@ async function countUnmatched(
     const line = { eventId: event.id, eventType, subject: event.data.subject.id, reason };
     log[isListed(reason) ? 'info' : 'debug'](line, 'event.unmatched');
   }
-  return more || isCut;
+  return { more: more || isCut, reached: last };
 }
 
 /** The reason for which no receiver gets an event; null when a receiver gets it. */
