@@ -45,6 +45,21 @@ export type Claims = {
 };
 
 /**
+ * An order to claim at most `most` deliveries. `intervalMs`: time between two attempts over all processes, null for no limit.
+ * `isTogether`: all of it is sent in one message, in this order, so that deliveries of one subject may follow each other.
+ * `held`: ids that the process already has; any other delivery that Redis has under its name was claimed in a reply that never
+ * arrived.
+ */
+export type ClaimOrder = {
+  most: number;
+  intervalMs: number | null;
+  isTogether: boolean;
+  held: readonly string[];
+};
+
+type ClaimReply = Awaited<ReturnType<typeof scripts.claimDeliveries>>;
+
+/**
  * An attempt of deliveries to record. `nextAtMs`: time of the next try, null where that is unchanged;
  * `counts`: it uses up one of their attempts; `answer`: the whole answer, of which the attempt stores the beginning; `restMs`:
  * wait that the receiver requested. `disableAfterMs`: span of failures alone that disables the receiver, null when the attempt
@@ -105,41 +120,35 @@ export class DeliveryStore {
     return results.length === 0 ? null : results.filter((result) => result !== 'held');
   }
 
-  /**
-   * Claims deliveries of a receiver for a process, oldest first, as far as the receiver's pace allows. `held`: ids that the
-   * process already has; any other delivery that Redis has under its name was claimed in a response that never arrived.
-   * `together`: all of it is sent in one message, in this order, so that deliveries of one subject may follow each other.
-   */
-  async claim(
-    receiver: string,
-    wanted: {
-      process: string;
-      most: number;
-      intervalMs: number | null;
-      together?: boolean;
-      held: readonly string[];
-    },
-  ): Promise<Claims> {
+  /** Claims deliveries of a receiver for a process, oldest first, as far as the receiver's pace allows. */
+  async claim(receiver: string, { process, order }: { process: string; order: ClaimOrder }): Promise<Claims> {
     const keys = this.#keys;
-    const { together: isTogether = false, ...args } = wanted;
-    const { nowMs, waitMs, subscriptions, ...found } = await scripts.claimDeliveries(this.#redis, {
+    const claimed = await scripts.claimDeliveries(this.#redis, {
       keys: {
         receiver: keys.receiver(receiver),
         queue: keys.queue(receiver),
         events: keys.events,
         subscriptions: keys.subscriptions,
       },
-      args: { ...args, deliveryPrefix: keys.delivery(receiver, ''), tracked: keys.tracked, isTogether },
+      args: { process, order, deliveryPrefix: keys.delivery(receiver, ''), tracked: keys.tracked },
     });
+    return this.#claimsOf(receiver, claimed);
+  }
+
+  /** Reads the claims in the reply of a script that includes commands/include/claim-deliveries.lua. */
+  async #claimsOf(
+    receiver: string,
+    { nowMs, waitMs, subscriptions, claimed: found }: ClaimReply,
+  ): Promise<Claims> {
     const claimed: ClaimedDelivery[] = [];
-    for (const { id, fact: fields, entry } of found.claimed) {
+    for (const { id, fact: fields, entry } of found) {
       const fact = await this.#read(receiver, id, fields);
       if (fact !== null) claimed.push({ id, fact, entry: entry.length === 0 ? null : entry });
     }
     return {
       nowMs,
       // A claimed entry without a fact frees a slot for another.
-      waitMs: claimed.length < found.claimed.length ? 0 : waitMs,
+      waitMs: claimed.length < found.length ? 0 : waitMs,
       subscriptions: Object.entries(subscriptions),
       claimed,
     };

@@ -123,15 +123,7 @@ export const scripts = {
   claimDeliveries: script({
     file: 'claim-deliveries-4',
     keys: ['receiver', 'queue', 'events', 'subscriptions'],
-    args: {
-      process: arg.text,
-      most: arg.number,
-      intervalMs: arg.optional(arg.number),
-      deliveryPrefix: arg.text,
-      tracked: arg.text,
-      isTogether: arg.flag,
-      held: arg.list(arg.text),
-    },
+    args: { process: arg.text, order: arg.json, deliveryPrefix: arg.text, tracked: arg.text },
     reply: reply.fieldsAndRest({
       nowMs: reply.number,
       waitMs: reply.optional(reply.number),

@@ -21,6 +21,7 @@ import { SubjectStore } from '../../src/store/subjects.ts';
 import { syncConfig } from '../../src/store/sync-config.ts';
 import { DAY_MS, FIRST_MS, type Reported, reportedEvent } from '../support/books-stage.ts';
 import { testPrefix } from '../support/daemon.ts';
+import { orderOf } from '../support/delivery-stage.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { opening } from '../support/opening.ts';
 
@@ -442,7 +443,7 @@ test('states for every receiver the time of the report, at any attempt, and name
   for (const receiver of receivers) {
     const order = { receiver, replay: null, cursor: null, process: 'p' };
     await deliveries.open(fence, { ...order, deliveries: [{ id, entry, claimKeys, subject: null }] });
-    await deliveries.claim(receiver, { process: 'p', most: 1, intervalMs: null, held: [] });
+    await deliveries.claim(receiver, { process: 'p', order: orderOf({ most: 1 }) });
   }
   const note = async (receiver: string, outcome: 'failed' | 'delivered'): Promise<void> => {
     const nowMs = await redisTimeMs(redis);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/connection.ts';
 import type { Attempt } from '../../src/store/deliveries.ts';
 import { SenderStore } from '../../src/store/senders.ts';
-import { CLAIM_KEY, deliveryStage } from '../support/delivery-stage.ts';
+import { CLAIM_KEY, deliveryStage, orderOf } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
 
@@ -65,7 +65,7 @@ test('a clock of Redis that jumps ahead takes no work from live processes', asyn
     cursor: null,
     process: 'p',
   });
-  await deliveries.claim('hook', { process: 'q', most: 1, intervalMs: null, held: [] });
+  await deliveries.claim('hook', { process: 'q', order: orderOf({ most: 1 }) });
   // The effect of a clock that jumps an hour ahead.
   for (const process of ['p', 'q']) await redis.zincrby(keys.senders, -3_600_000, process);
   expect(await deliveries.takeOver('hook', 'p')).toBe(0);
@@ -97,7 +97,7 @@ test('an attempt is noted with any value in place of its numbers', async () => {
   const foreign = ['failures', 'refusals', 'probes', 'probed'];
   await redis.hset(keys.receiver('hook'), Object.fromEntries(foreign.map((field) => [field, 'x'])));
   await redis.hset(keys.receiver('hook'), { state: 'failing', notBefore: '1' });
-  const claims = await deliveries.claim('hook', { process: 'p', most: 1, intervalMs: null, held: [] });
+  const claims = await deliveries.claim('hook', { process: 'p', order: orderOf({ most: 1 }) });
   expect(claims.claimed.map(({ id }) => id)).toEqual(['evt_1']);
   await redis.hset(keys.delivery('hook', 'evt_1'), { tries: 'x', earlierTries: 'x', failedAt: 'x' });
   const noting = {
@@ -132,7 +132,7 @@ test('a delivery whose fact was lost is opened anew and waits neither for itself
       process: 'p',
     });
   const claimed = async () => {
-    const claims = await deliveries.claim('hook', { process: 'p', most: 5, intervalMs: null, held: [] });
+    const claims = await deliveries.claim('hook', { process: 'p', order: orderOf({ most: 5 }) });
     return claims.claimed.map(({ id }) => id);
   };
   expect(await opened(['evt_1', 'evt_2'])).toEqual(['opened', 'opened-waiting']);
@@ -162,9 +162,11 @@ test('the order in one message follows the log, for any order of waiting', async
     cursor: null,
     process: 'p',
   });
-  const claimed = async (together: boolean, most: number) => {
-    const wanted = { process: 'p', most, intervalMs: null, held: [], together };
-    return (await deliveries.claim('hook', wanted)).claimed.map(({ id }) => id.slice(4));
+  const claimed = async (isTogether: boolean, most: number) => {
+    const wanted = orderOf({ most, isTogether });
+    return (await deliveries.claim('hook', { process: 'p', order: wanted })).claimed.map(({ id }) =>
+      id.slice(4),
+    );
   };
   // Nothing is held, and so each claim begins anew.
   expect(await claimed(false, 10)).toEqual(['a1', 'b1', 'c1']);
@@ -193,7 +195,7 @@ test('times that a clock of Redis noted that was an hour ahead hold up nothing',
   });
   const aheadMs = (await redisTimeMs(redis)) + 3_600_000;
   const claimed = async (intervalMs: number | null) => {
-    const claims = await deliveries.claim('hook', { process: 'p', most: 1, intervalMs, held: [] });
+    const claims = await deliveries.claim('hook', { process: 'p', order: orderOf({ most: 1, intervalMs }) });
     return claims.claimed[0]?.id;
   };
   await redis.hset(receiver, { slot: aheadMs });

@@ -1,5 +1,6 @@
 import type { Receiver } from '../../config/config.ts';
 import type { Notifier } from '../../notifiers/notifier.ts';
+import type { ClaimOrder, Claims } from '../../store/deliveries.ts';
 import { type PendingDelivery, pendingDelivery } from './attempts.ts';
 import { type ClaimTime, GroupSize, type MessageDeliveries, PrefetchBuffer, splitGroup } from './prefetch.ts';
 import { type DeliveryContext, type DeliveryRunner, type Places, runDelivery } from './run-delivery.ts';
@@ -27,6 +28,8 @@ export class DeliveryWorker {
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void> | null = null;
   #isWokenAgain = false;
+  /** Ends a claim that another script makes. */
+  #ordered: ((claims: Claims | null) => void) | null = null;
   #state: 'new' | 'running' | 'closing' = 'new';
 
   constructor(receiver: Receiver, notifier: Notifier, deps: DeliveryContext) {
@@ -58,7 +61,28 @@ export class DeliveryWorker {
       return;
     }
     clearTimeout(this.#timer);
-    this.#looking = this.#check()
+    this.#during(this.#check());
+  }
+
+  order(): ClaimOrder | null {
+    if (this.#state !== 'running' || this.#looking !== null) return null;
+    const order = this.#order();
+    if (order === null) return null;
+    const { promise, resolve } = Promise.withResolvers<Claims | null>();
+    this.#ordered = resolve;
+    this.#during(
+      promise.then((claims) => (claims === null ? this.#checkIn(ERROR_RETRY_MS) : this.#takeClaims(claims))),
+    );
+    return order;
+  }
+
+  offer(claims: Claims | null): void {
+    this.#ordered?.(claims);
+    this.#ordered = null;
+  }
+
+  #during(claiming: Promise<void>): void {
+    this.#looking = claiming
       .catch((error: unknown) => {
         // A delivery claimed meanwhile is not held: the next claim queues it.
         if (this.#state === 'running')
@@ -99,17 +123,25 @@ export class DeliveryWorker {
     const { sender, deliveries } = this.#deps;
     const stale = this.#prefetched.removeStale();
     if (stale.length > 0) await this.#return(stale);
-    const most = this.#wanted();
+    const order = this.#order();
     // The end of an attempt under way wakes it.
-    if (most === 0) return this.#checkIn(this.#placed.size > 0 ? LONGEST_WAIT_MS : ERROR_RETRY_MS);
-    const { name, rateLimit } = this.#receiver;
-    const claims = await deliveries.claim(name, {
-      process: sender.id,
+    if (order === null) return this.#checkIn(this.#placed.size > 0 ? LONGEST_WAIT_MS : ERROR_RETRY_MS);
+    await this.#takeClaims(await deliveries.claim(this.#receiver.name, { process: sender.id, order }));
+  }
+
+  #order(): ClaimOrder | null {
+    const most = this.#wanted();
+    if (most === 0) return null;
+    const { rateLimit } = this.#receiver;
+    return {
       most,
       intervalMs: rateLimit === null ? null : Math.ceil(1_000 / rateLimit),
-      together: this.#groupSize.canGrow,
+      isTogether: this.#groupSize.canGrow,
       held: [...this.#held.keys(), ...this.#prefetched.ids],
-    });
+    };
+  }
+
+  async #takeClaims(claims: Claims): Promise<void> {
     const clock = { redisMs: claims.nowMs, ownMs: performance.now() };
     const texts = await this.#deps.registry.readSubscriptions(claims.subscriptions);
     const pending: PendingDelivery[] = [];

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { Duty } from '../../duty.ts';
-import type { DeliveryStore } from '../../store/deliveries.ts';
+import type { ClaimOrder, Claims, DeliveryStore } from '../../store/deliveries.ts';
 import type { Registry } from '../../store/registry.ts';
 import type { SenderStore, WakeLog } from '../../store/senders.ts';
 
@@ -30,12 +30,21 @@ export type SenderDeps = {
   log: Logger;
 };
 
-type Listener = { wake(): void };
+/**
+ * The deliveries of one receiver in this process. A script that opens deliveries may claim them in the same step: `order` returns
+ * the order to claim by, null where it wants none now. It makes no claim of its own until `offer` brings the result; null where
+ * there is none.
+ */
+export type DeliveryListener = {
+  wake(): void;
+  order(): ClaimOrder | null;
+  offer(claims: Claims | null): void;
+};
 
 /** Shares this process's heartbeat, its limit of attempts under way, and the wake-ups of receivers with something to do. */
 export class Sender {
   readonly #deps: SenderDeps;
-  readonly #listeners = new Map<string, Listener>();
+  readonly #listeners = new Map<string, DeliveryListener>();
   readonly #beating: Duty;
   readonly #listening: Duty;
   /** Last wake-up that was read; null where those before the next are unknown. */
@@ -62,8 +71,12 @@ export class Sender {
     return this.#deps.id;
   }
 
-  listen(receiver: string, listener: Listener): void {
+  listen(receiver: string, listener: DeliveryListener): void {
     this.#listeners.set(receiver, listener);
+  }
+
+  listener(receiver: string): DeliveryListener | null {
+    return this.#listeners.get(receiver) ?? null;
   }
 
   wake(receiver: string): void {
