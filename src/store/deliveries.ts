@@ -18,13 +18,17 @@ export type Opening = {
   isSuspended?: boolean;
 };
 
-/** The deliveries to open for one receiver, of one `replay` or of none. `cursor`: its cursor afterwards (null: as before). */
+/**
+ * The deliveries to open for one receiver, of one `replay` or of none. `cursor`: its cursor afterwards (null: as before); `order`:
+ * deliveries that the process claims in the same step (null: none).
+ */
 export type OpeningOrder = {
   receiver: string;
   deliveries: readonly Opening[];
   replay: string | null;
   cursor: string | null;
   process: string;
+  order: ClaimOrder | null;
 };
 
 /** The result of opening a delivery; see commands/open-deliveries-6.lua. */
@@ -96,15 +100,26 @@ export class DeliveryStore {
     this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
-  /** Opens deliveries of one receiver, in order, under the relay's fencing token. Null when another process relays now. */
+  /**
+   * Opens deliveries of one receiver, in order, under the relay's fencing token. Null when another process relays now. Returns
+   * the claims of the order, null without one.
+   */
   async open(
     fence: string,
-    { receiver, deliveries, replay, cursor, process }: OpeningOrder,
-  ): Promise<Opened[] | null> {
+    { receiver, deliveries, replay, cursor, process, order }: OpeningOrder,
+  ): Promise<{ results: Opened[]; claims: Claims | null } | null> {
     const keys = this.#keys;
-    const results = await scripts.openDeliveries(this.#redis, {
-      keys: { ...this.#keysOf(receiver), relayLease: keys.relayLease, cursors: keys.cursors },
+    const opened = await scripts.openDeliveries(this.#redis, {
+      keys: {
+        ...this.#keysOf(receiver),
+        relayLease: keys.relayLease,
+        cursors: keys.cursors,
+        events: keys.events,
+        subscriptions: keys.subscriptions,
+      },
       args: {
+        order,
+        tracked: keys.tracked,
         fence,
         receiver,
         cursor,
@@ -117,7 +132,9 @@ export class DeliveryStore {
         deliveries: deliveries.map(({ isSuspended = false, ...opening }) => ({ ...opening, isSuspended })),
       },
     });
-    return results.length === 0 ? null : results.filter((result) => result !== 'held');
+    if (opened === null) return null;
+    const { results, nowMs, ...claimed } = opened;
+    return { results, claims: nowMs === null ? null : await this.#claimsOf(receiver, { nowMs, ...claimed }) };
   }
 
   /** Claims deliveries of a receiver for a process, oldest first, as far as the receiver's pace allows. */

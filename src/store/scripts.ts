@@ -522,8 +522,8 @@ export const scripts = {
   }),
   /** Opens new deliveries of one receiver, queues them, and moves the receiver's cursor. */
   openDeliveries: script({
-    file: 'open-deliveries-6',
-    keys: ['pending', 'queue', 'receiver', 'relayLease', 'cursors', 'wakes'],
+    file: 'open-deliveries-8',
+    keys: ['pending', 'queue', 'receiver', 'relayLease', 'cursors', 'wakes', 'events', 'subscriptions'],
     args: {
       fence: arg.text,
       receiver: arg.text,
@@ -534,6 +534,8 @@ export const scripts = {
       replay: arg.optional(arg.text),
       process: arg.text,
       replaysOfPrefix: arg.text,
+      tracked: arg.text,
+      order: arg.optional(arg.json),
       deliveries: arg.records({
         id: arg.text,
         entry: arg.text,
@@ -542,7 +544,15 @@ export const scripts = {
         isSuspended: arg.flag,
       }),
     },
-    reply: reply.list(reply.oneOf('opened', 'open', 'opened-waiting', 'waiting', 'done', 'held')),
+    reply: reply.orNothing(
+      reply.fieldsAndRest({
+        results: reply.list(reply.oneOf('opened', 'open', 'opened-waiting', 'waiting', 'done')),
+        nowMs: reply.optional(reply.number),
+        waitMs: reply.optional(reply.number),
+        subscriptions: reply.hash,
+        claimed: reply.rows({ id: reply.text, fact: reply.hash, entry: reply.list(reply.text) }),
+      }),
+    ),
   }),
   /** Pauses a receiver at its operator's request, with the operator's event, in one step. */
   pause: script({

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/connection.ts';
-import type { Attempt } from '../../src/store/deliveries.ts';
+import type { Attempt, ClaimOrder } from '../../src/store/deliveries.ts';
 import { SenderStore } from '../../src/store/senders.ts';
 import { CLAIM_KEY, deliveryStage, orderOf } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
@@ -48,8 +48,39 @@ test('an attempt that ends after Redis was emptied does not block its event, rep
       replay: null,
       cursor: null,
       process: 'p',
+      order: null,
     }),
-  ).toEqual(['opened']);
+  ).toEqual({ results: ['opened'], claims: null });
+});
+
+test('deliveries are claimed in the step that opens them, and again where the reply was lost', async () => {
+  const { deliveries, lease } = await deliveryStage(open, { hook: { hook: await open.started(new Hook()) } });
+  const token = (await lease.hold()) ?? '';
+  const openedAndClaimed = async (ids: readonly string[], order: ClaimOrder | null) => {
+    const found = await deliveries.open(token, {
+      receiver: 'hook',
+      deliveries: ids.map((id) => ({ id, entry: `${id.slice(4)}-0`, claimKeys: [CLAIM_KEY], subject: null })),
+      replay: null,
+      cursor: null,
+      process: 'p',
+      order,
+    });
+    return found?.claims?.claimed.map(({ id }) => id) ?? null;
+  };
+  const next = async (held: readonly string[]) =>
+    (await deliveries.claim('hook', { process: 'p', order: orderOf({ most: 9, held }) })).claimed.map(
+      ({ id }) => id,
+    );
+  expect(await openedAndClaimed(['evt_1'], null)).toBe(null);
+  // The oldest goes first, also where the new ones were opened with the claim.
+  expect(await openedAndClaimed(['evt_2', 'evt_3'], orderOf({ most: 2 }))).toEqual(['evt_1', 'evt_2']);
+  expect(await openedAndClaimed(['evt_4'], orderOf({ most: 9, held: ['evt_1', 'evt_2'] }))).toEqual([
+    'evt_3',
+    'evt_4',
+  ]);
+  // The process never got the last reply.
+  expect(await next(['evt_1', 'evt_2'])).toEqual(['evt_3', 'evt_4']);
+  expect(await next(['evt_1', 'evt_2', 'evt_3', 'evt_4'])).toEqual([]);
 });
 
 test('a clock of Redis that jumps ahead takes no work from live processes', async () => {
@@ -64,6 +95,7 @@ test('a clock of Redis that jumps ahead takes no work from live processes', asyn
     replay: null,
     cursor: null,
     process: 'p',
+    order: null,
   });
   await deliveries.claim('hook', { process: 'q', order: orderOf({ most: 1 }) });
   // The effect of a clock that jumps an hour ahead.
@@ -93,6 +125,7 @@ test('an attempt is noted with any value in place of its numbers', async () => {
     replay: null,
     cursor: null,
     process: 'p',
+    order: null,
   });
   const foreign = ['failures', 'refusals', 'probes', 'probed'];
   await redis.hset(keys.receiver('hook'), Object.fromEntries(foreign.map((field) => [field, 'x'])));
@@ -123,14 +156,17 @@ test('a delivery whose fact was lost is opened anew and waits neither for itself
   });
   const token = (await lease.hold()) ?? '';
   const subject = 'intent:x';
-  const opened = (ids: readonly string[]) =>
-    deliveries.open(token, {
+  const opened = async (ids: readonly string[]) => {
+    const found = await deliveries.open(token, {
       receiver: 'hook',
       deliveries: ids.map((id) => ({ id, entry: `${id.slice(4)}-0`, claimKeys: [CLAIM_KEY], subject })),
       replay: null,
       cursor: null,
       process: 'p',
+      order: null,
     });
+    return found?.results;
+  };
   const claimed = async () => {
     const claims = await deliveries.claim('hook', { process: 'p', order: orderOf({ most: 5 }) });
     return claims.claimed.map(({ id }) => id);
@@ -161,6 +197,7 @@ test('the order in one message follows the log, for any order of waiting', async
     replay: null,
     cursor: null,
     process: 'p',
+    order: null,
   });
   const claimed = async (isTogether: boolean, most: number) => {
     const wanted = orderOf({ most, isTogether });
@@ -192,6 +229,7 @@ test('times that a clock of Redis noted that was an hour ahead hold up nothing',
     replay: null,
     cursor: null,
     process: 'p',
+    order: null,
   });
   const aheadMs = (await redisTimeMs(redis)) + 3_600_000;
   const claimed = async (intervalMs: number | null) => {
@@ -266,6 +304,7 @@ test('an open delivery that a version before this one had expire is stored for a
     replay: null,
     cursor: null,
     process: 'p',
+    order: null,
   });
   await redis.pexpire(keys.delivery('hook', 'evt_2'), 60_000);
   await deliveries.repair('hook');
@@ -282,6 +321,7 @@ test('a clock of Redis that jumps over disableAfter does not disable a receiver;
     replay: null,
     cursor: null,
     process: 'p',
+    order: null,
   });
   const fail = async (): Promise<string | null> => {
     const rest = {

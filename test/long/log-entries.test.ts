@@ -225,8 +225,9 @@ test('a delivery whose event cannot be read is a dead letter with the reason; on
     replay: null,
     cursor: null,
     process: 'test',
+    order: null,
   });
-  expect(opened).toEqual(['opened', 'opened']);
+  expect(opened?.results).toEqual(['opened', 'opened']);
   const dead = await eventually('the unreadable one is dead', async () => {
     const fact = await deliveries.fact('hook', ids[0] ?? '');
     return fact?.outcome === 'dead' && fact;

@@ -33,7 +33,7 @@ test('every script is declared, and gets its keys and arguments by position in R
 });
 
 test('keys and arguments are sent in the order of the header, for any order in the call', async () => {
-  const { redis, sent } = connection(['opened', 'held']);
+  const { redis, sent } = connection([['opened'], '', '', []]);
   const opening = { id: 'e1', entry: '1-0', claimKeys: ['s|a'], isSuspended: false };
   await scripts.openDeliveries(redis, {
     args: {
@@ -50,12 +50,17 @@ test('keys and arguments are sent in the order of the header, for any order in t
       lastPrefix: 'l:',
       replayPrefix: 'y:',
       replaysOfPrefix: 'o:',
+      order: null,
+      tracked: 't',
     },
-    keys: { wakes: 'k6', cursors: 'k5', relayLease: 'k4', receiver: 'k3', queue: 'k2', pending: 'k1' },
+    keys: {
+      ...{ subscriptions: 'k8', wakes: 'k6', events: 'k7', cursors: 'k5', relayLease: 'k4' },
+      ...{ receiver: 'k3', queue: 'k2', pending: 'k1' },
+    },
   });
-  const flat = ['7', 'r', '', 'd:', 'l:', 'y:', '', 'p', 'o:'];
+  const flat = ['7', 'r', '', 'd:', 'l:', 'y:', '', 'p', 'o:', 't', ''];
   const deliveries = ['e1', '1-0', '["s|a"]', '', '', 'e2', '1-0', '["s|a"]', 'b', '1'];
-  expect(sent).toEqual([['k1', 'k2', 'k3', 'k4', 'k5', 'k6', ...flat, ...deliveries]]);
+  expect(sent).toEqual([['k1', 'k2', 'k3', 'k4', 'k5', 'k6', 'k7', 'k8', ...flat, ...deliveries]]);
 });
 
 test('a list is counted and read from its own first place, a list of records by the names of its fields', () => {

@@ -1,6 +1,7 @@
 import { deliveryId } from '../../domain/events/event.ts';
 import { MOST_OPEN } from '../../store/backlog.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
+import type { Claims } from '../../store/deliveries.ts';
 import type { LogPiece } from '../../store/event-log.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import {
@@ -185,31 +186,43 @@ type OpeningPlan = {
 
 /**
  * Opens deliveries of a receiver in the order of the log and moves its cursor, in one step. Existing deliveries are absorbed,
- * so it can be repeated. False when another process relays now.
+ * so it can be repeated. Where this process may send more now, it claims them in the same step. False when another process
+ * relays now.
  */
 export async function openDeliveries(
   { token, receiver, matched, replay, cursor }: OpeningPlan,
   { stores: { deliveries }, sender, signals }: RelayContext,
 ): Promise<boolean> {
   const { name, ordering } = receiver;
-  const results = await deliveries.open(token, {
-    receiver: name,
-    deliveries: matched.map(({ event, entry, claimKeys, isSuspended }) => ({
-      id: deliveryId(event.id, replay),
-      entry,
-      claimKeys,
-      isSuspended,
-      subject: ordering === 'subject' ? event.data.subject.id : null,
-    })),
-    replay,
-    cursor,
-    process: sender.id,
-  });
-  if (results === null) return false;
-  for (const [index, { event }] of matched.entries()) {
-    if (results[index]?.startsWith('opened') !== true) continue;
-    signals.emit('delivery.opened', { receiver: name, eventId: event.id, eventType: event.type });
+  const listener = sender.listener(name);
+  const order = listener?.order() ?? null;
+  let claims: Claims | null = null;
+  try {
+    const opened = await deliveries.open(token, {
+      receiver: name,
+      deliveries: matched.map(({ event, entry, claimKeys, isSuspended }) => ({
+        id: deliveryId(event.id, replay),
+        entry,
+        claimKeys,
+        isSuspended,
+        subject: ordering === 'subject' ? event.data.subject.id : null,
+      })),
+      replay,
+      cursor,
+      process: sender.id,
+      order,
+    });
+    if (opened === null) return false;
+    claims = opened.claims;
+    const { results } = opened;
+    for (const [index, { event }] of matched.entries()) {
+      if (results[index]?.startsWith('opened') !== true) continue;
+      signals.emit('delivery.opened', { receiver: name, eventId: event.id, eventType: event.type });
+    }
+    const isNew = results.some((result) => result === 'opened' || result === 'open');
+    if (order === null && isNew) listener?.wake();
+    return true;
+  } finally {
+    if (order !== null) listener?.offer(claims);
   }
-  if (results.some((result) => result === 'opened' || result === 'open')) sender.wake(name);
-  return true;
 }

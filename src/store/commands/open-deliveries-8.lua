@@ -1,13 +1,16 @@
 --[[
-  Opens new deliveries of one receiver, queues them, and moves the receiver's cursor.
+  Opens new deliveries of one receiver, queues them, and moves the receiver's cursor. It may claim deliveries of the receiver in
+  the same step.
 
   KEYS
-    pending     zset    the receiver's open deliveries
-    queue       keys    base of the receiver's queue: see include/queue.lua
-    receiver    hash    state of the receiver
-    relayLease  string  fencing token of the relay
-    cursors     hash    receiver -> entry
-    wakes       stream  receivers with something to do
+    pending        zset    the receiver's open deliveries
+    queue          keys    base of the receiver's queue: see include/queue.lua
+    receiver       hash    state of the receiver
+    relayLease     string  fencing token of the relay
+    cursors        hash    receiver -> entry
+    wakes          stream  receivers with something to do
+    events         stream  the event log
+    subscriptions  hash    name -> definition
 
   ARGV
     fence            text   fencing token of the relay
@@ -19,18 +22,30 @@
     replay           text?  none for deliveries of no replay
     process          text   the relay's process, which needs no wake
     replaysOfPrefix  text   prefix of the keys that hold the replays of an event
+    tracked          text   key of the definitions of subjects that are tracked by themselves
+    order            json?  deliveries that this process claims then (include/claim-deliveries.lua); none for no claim
     deliveries       ...(id text, entry text, claimKeys json, subject text?, isSuspended flag)
                             `entry` is that of the event, `claimKeys` those of the claims that lead to the receiver; `subject`
                             is set where its deliveries follow each other; `isSuspended`: the event waited for a suspension
 
-  returns list of "opened" | "open" | "opened-waiting" | "waiting" | "done" | "held"
-    Per delivery "opened" when the fact is new, "open" when it existed; "opened-waiting" and "waiting" when it waits for the
-    delivery before it, whose end queues it; "done" when it was delivered or is dead; then "held". Nothing when another
-    process relays now.
+  returns or nothing
+    results        list of "opened" | "open" | "opened-waiting" | "waiting" | "done"
+                            per delivery "opened" when the fact is new, "open" when it existed; "opened-waiting" and "waiting"
+                            when it waits for the delivery before it, whose end queues it; "done" when it was delivered or is
+                            dead
+    nowMs          number?  Redis time of the claim; none without an order
+    waitMs         number?  ms until more may be claimed; none when something else has to happen first
+    subscriptions  hash     name -> text of the subscriptions that lead to the receiver
+    claimed        ...[id text, fact hash, entry list of text]
+                            claimed deliveries, the fields of their facts, and those of their events' entries
+
+  Nothing when another process relays now.
 ]]
 -- @include operator-event
 -- @include pace
 -- @include queue
+-- @include definition
+-- @include claim-deliveries
 if redis.call('GET', KEYS.relayLease) ~= ARGV.fence then return {} end
 local queue = openQueue(KEYS.queue)
 local prefix, replay = ARGV.deliveryPrefix, ARGV.replay
@@ -116,6 +131,9 @@ if isNew then
   redis.call('HSET', KEYS.receiver, 'turn', whole(turn))
   wake(KEYS.wakes, ARGV.receiver, ARGV.process)
 end
--- A reply without deliveries must differ from the reply to a former relay.
-results[#results + 1] = 'held'
-return results
+if ARGV.order == '' then return { results, '', '', {} } end
+local nowMs, waitMs, texts, claimed = claimDeliveries({
+  receiver = KEYS.receiver, queue = KEYS.queue, events = KEYS.events, subscriptions = KEYS.subscriptions,
+  tracked = ARGV.tracked, deliveryPrefix = prefix,
+}, ARGV.process, ARGV.order)
+return { results, nowMs, waitMs, texts, unpack(claimed) }
