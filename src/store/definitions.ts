@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { type RouteDefinition, USUAL_EXECUTIONS } from '../domain/quotes/route.ts';
 import { ROUTE_SERVICES } from '../domain/subjects/subject.ts';
@@ -124,6 +125,8 @@ export class Definitions {
   readonly #onForeign: OnForeign;
   readonly #receivers = new Map<string, StoredReceiver>();
   readonly #subscriptions = new Map<string, StoredSubscription>();
+  readonly #texts = new WeakMap<object, string>();
+  readonly #digests = new WeakMap<object, string>();
 
   constructor(keys: Keys, onForeign: OnForeign) {
     this.#keys = keys;
@@ -134,14 +137,14 @@ export class Definitions {
   subscription(name: string, text: string): StoredSubscription | null {
     if (isTrackedKey(name)) return this.#tracked(name, text);
     const where = `${this.#keys.subscriptions} ${name}`;
-    return this.#once(this.#subscriptions, text, () =>
+    return this.#once(this.#subscriptions, { id: text, text }, () =>
       readStored(SUBSCRIPTION_TEXT, text, { what: 'subscription', where, onForeign: this.#onForeign }),
     );
   }
 
   /** Returns a tracked subject as a subscription to that alone, ordered after those of the config. */
   #tracked(key: string, text: string): StoredSubscription | null {
-    return this.#once(this.#subscriptions, `${key} ${text}`, () => {
+    return this.#once(this.#subscriptions, { id: `${key} ${text}`, text }, () => {
       const where = `${this.#keys.tracked} ${parseClaimKey(key).subject}`;
       const tracked = readTracked(text, { where, onForeign: this.#onForeign });
       if (tracked === null) return null;
@@ -156,7 +159,7 @@ export class Definitions {
   /** Null for an entry of another shape. */
   receiver(name: string, text: string): StoredReceiver | null {
     const where = `${this.#keys.receivers} ${name}`;
-    return this.#once(this.#receivers, text, () =>
+    return this.#once(this.#receivers, { id: text, text }, () =>
       readStored(RECEIVER_TEXT, text, { what: 'receiver', where, onForeign: this.#onForeign }),
     );
   }
@@ -167,12 +170,28 @@ export class Definitions {
     return readStored(ROUTE_TEXT, text, { what: 'route', where, onForeign: this.#onForeign });
   }
 
+  /** Returns the SHA-1 of the stored text of a definition, as Redis computes it; null where it was not read from a text. */
+  digestOf(definition: StoredReceiver | StoredSubscription): string | null {
+    const text = this.#texts.get(definition);
+    if (text === undefined) return null;
+    const digest = this.#digests.get(definition) ?? hash('sha1', text);
+    this.#digests.set(definition, digest);
+    return digest;
+  }
+
   /** Parses a stored text once: every round and every delivery reads the same texts. */
-  #once<T>(known: Map<string, T>, text: string, read: () => T | null): T | null {
-    const found = known.get(text) ?? null;
+  #once<T extends object>(
+    known: Map<string, T>,
+    { id, text }: { id: string; text: string },
+    read: () => T | null,
+  ): T | null {
+    const found = known.get(id) ?? null;
     if (found !== null) return found;
     const value = read();
-    if (value !== null) known.set(text, value);
+    if (value !== null) {
+      known.set(id, value);
+      this.#texts.set(value, text);
+    }
     const [oldest] = known.keys();
     if (known.size > MOST_READ && oldest !== undefined) known.delete(oldest);
     return value;

@@ -18,17 +18,30 @@ export type Opening = {
   isSuspended?: boolean;
 };
 
-/**
- * The deliveries to open for one receiver, of one `replay` or of none. `cursor`: its cursor afterwards (null: as before); `order`:
- * deliveries that the process claims in the same step (null: none).
- */
+/** The deliveries to open for one receiver, of one `replay` or of none. `cursor`: its cursor afterwards (null: as before). */
 export type OpeningOrder = {
   receiver: string;
   deliveries: readonly Opening[];
   replay: string | null;
   cursor: string | null;
   process: string;
-  order: ClaimOrder | null;
+};
+
+/** Further work of the step that opens deliveries: claims for the same process, and a check of what the relay remembers. */
+export type OpeningStep = { order: ClaimOrder | null; memory: RelayMemory | null };
+
+/**
+ * The part of the last round by which the relay opens deliveries of a receiver. All its receivers are at the entry `from`; `passed`
+ * are those of them that no event is for, and move too. `definitions` are those that matched the events, with the digests of
+ * their texts. `isCounted`: events without a receiver are counted up to `from` and now further.
+ */
+export type RelayMemory = {
+  from: string;
+  most: number;
+  definitions: readonly { of: 'receivers' | 'subscriptions' | 'tracked'; field: string; digest: string }[];
+  claimKeys: readonly string[];
+  passed: readonly string[];
+  isCounted: boolean;
 };
 
 /** The result of opening a delivery; see commands/open-deliveries-6.lua. */
@@ -101,13 +114,14 @@ export class DeliveryStore {
   }
 
   /**
-   * Opens deliveries of one receiver, in order, under the relay's fencing token. Null when another process relays now. Returns
-   * the claims of the order, null without one.
+   * Opens deliveries of one receiver, in order, under the relay's fencing token. Null when another process relays now. Where what
+   * the relay remembers is not current, nothing is opened. Returns the claims of the order, null without one.
    */
   async open(
     fence: string,
-    { receiver, deliveries, replay, cursor, process, order }: OpeningOrder,
-  ): Promise<{ results: Opened[]; claims: Claims | null } | null> {
+    { receiver, deliveries, replay, cursor, process }: OpeningOrder,
+    { order, memory }: OpeningStep = { order: null, memory: null },
+  ): Promise<{ isCurrent: boolean; results: Opened[]; claims: Claims | null } | null> {
     const keys = this.#keys;
     const opened = await scripts.openDeliveries(this.#redis, {
       keys: {
@@ -119,6 +133,7 @@ export class DeliveryStore {
       },
       args: {
         order,
+        remembered: memory === null ? null : this.#rememberedOf(memory),
         tracked: keys.tracked,
         fence,
         receiver,
@@ -133,8 +148,19 @@ export class DeliveryStore {
       },
     });
     if (opened === null) return null;
-    const { results, nowMs, ...claimed } = opened;
-    return { results, claims: nowMs === null ? null : await this.#claimsOf(receiver, { nowMs, ...claimed }) };
+    const { isCurrent, results, nowMs, ...claimed } = opened;
+    const claims = nowMs === null ? null : await this.#claimsOf(receiver, { nowMs, ...claimed });
+    return { isCurrent, results, claims };
+  }
+
+  #rememberedOf({ definitions, isCounted, ...memory }: RelayMemory): object {
+    const keys = this.#keys;
+    return {
+      ...memory,
+      definitions: definitions.map(({ of, field, digest }) => [keys[of], field, digest]),
+      continued: keys.continued,
+      counted: isCounted ? keys.unmatchedPlace : '',
+    };
   }
 
   /** Claims deliveries of a receiver for a process, oldest first, as far as the receiver's pace allows. */

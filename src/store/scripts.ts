@@ -535,6 +535,7 @@ export const scripts = {
       process: arg.text,
       replaysOfPrefix: arg.text,
       tracked: arg.text,
+      remembered: arg.optional(arg.json),
       order: arg.optional(arg.json),
       deliveries: arg.records({
         id: arg.text,
@@ -546,6 +547,7 @@ export const scripts = {
     },
     reply: reply.orNothing(
       reply.fieldsAndRest({
+        isCurrent: reply.flag,
         results: reply.list(reply.oneOf('opened', 'open', 'opened-waiting', 'waiting', 'done')),
         nowMs: reply.optional(reply.number),
         waitMs: reply.optional(reply.number),

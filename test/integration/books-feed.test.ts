@@ -441,7 +441,7 @@ test('states for every receiver the time of the report, at any attempt, and name
   const fence = (await new RelayLease(redis, keys).hold()) ?? '';
   const claimKeys = ['s|wallet:0x01'];
   for (const receiver of receivers) {
-    const order = { receiver, replay: null, cursor: null, process: 'p', order: null };
+    const order = { receiver, replay: null, cursor: null, process: 'p' };
     await deliveries.open(fence, { ...order, deliveries: [{ id, entry, claimKeys, subject: null }] });
     await deliveries.claim(receiver, { process: 'p', order: orderOf({ most: 1 }) });
   }

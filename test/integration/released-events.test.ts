@@ -301,7 +301,7 @@ describe('the failures of a receiver', () => {
   async function failing({ registry, stores, token }: RelayStage) {
     await syncConfig(registry, wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
     const delivery = { id: 'evt_1', entry: '1-0', claimKeys: [CLAIM_KEY], subject: null };
-    const order = { receiver: 'backend', deliveries: [delivery], replay: null, cursor: null, process: 'p1', order: null };
+    const order = { receiver: 'backend', deliveries: [delivery], replay: null, cursor: null, process: 'p1' };
     await stores.deliveries.open(await token(), order);
     return async () => {
       const { moved } = await stores.deliveries.record('backend', {

@@ -225,7 +225,6 @@ test('a delivery whose event cannot be read is a dead letter with the reason; on
     replay: null,
     cursor: null,
     process: 'test',
-    order: null,
   });
   expect(opened?.results).toEqual(['opened', 'opened']);
   const dead = await eventually('the unreadable one is dead', async () => {

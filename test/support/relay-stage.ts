@@ -45,6 +45,7 @@ export function relayStage(later: (close: () => Promise<unknown>) => void, url?:
   const failed: string[] = [];
   return {
     ...stage,
+    deps,
     stores,
     /** Receivers that could not advance. */
     failed,

@@ -33,7 +33,7 @@ test('every script is declared, and gets its keys and arguments by position in R
 });
 
 test('keys and arguments are sent in the order of the header, for any order in the call', async () => {
-  const { redis, sent } = connection([['opened'], '', '', []]);
+  const { redis, sent } = connection([1, ['opened'], '', '', []]);
   const opening = { id: 'e1', entry: '1-0', claimKeys: ['s|a'], isSuspended: false };
   await scripts.openDeliveries(redis, {
     args: {
@@ -51,6 +51,7 @@ test('keys and arguments are sent in the order of the header, for any order in t
       replayPrefix: 'y:',
       replaysOfPrefix: 'o:',
       order: null,
+      remembered: null,
       tracked: 't',
     },
     keys: {
@@ -58,7 +59,7 @@ test('keys and arguments are sent in the order of the header, for any order in t
       ...{ receiver: 'k3', queue: 'k2', pending: 'k1' },
     },
   });
-  const flat = ['7', 'r', '', 'd:', 'l:', 'y:', '', 'p', 'o:', 't', ''];
+  const flat = ['7', 'r', '', 'd:', 'l:', 'y:', '', 'p', 'o:', 't', '', ''];
   const deliveries = ['e1', '1-0', '["s|a"]', '', '', 'e2', '1-0', '["s|a"]', 'b', '1'];
   expect(sent).toEqual([['k1', 'k2', 'k3', 'k4', 'k5', 'k6', 'k7', 'k8', ...flat, ...deliveries]]);
 });

@@ -1,7 +1,7 @@
 import { deliveryId } from '../../domain/events/event.ts';
 import { MOST_OPEN } from '../../store/backlog.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
-import type { Claims } from '../../store/deliveries.ts';
+import type { Claims, RelayMemory } from '../../store/deliveries.ts';
 import type { LogPiece } from '../../store/event-log.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import {
@@ -27,6 +27,9 @@ const MOST_AT_ONCE = 2_000;
 /** A receiver advances while it may open this many more deliveries: a few at a time cost as much as many. */
 const LEAST_ROOM = 100;
 
+/** Open deliveries of a receiver beyond which it does not advance. */
+export const MOST_TO_ADVANCE = MOST_OPEN - LEAST_ROOM;
+
 /** Lease of a relay round. `isHeld` is true while it is held; `failed` is called for a receiver that could not advance. */
 export type HeldLease = {
   token: string;
@@ -47,7 +50,7 @@ type FollowResult = { reached: string; more: boolean };
 
 /** True when a receiver may advance. With the most open deliveries it does not, and its cursor does not move. */
 export function hasCapacity({ open }: { open: number }): boolean {
-  return MOST_OPEN - open >= LEAST_ROOM;
+  return open <= MOST_TO_ADVANCE;
 }
 
 /**
@@ -175,44 +178,48 @@ async function quarantine({ unreadable }: LogBatch, { stores, signals, log }: Re
   }
 }
 
-/** Deliveries to open: their receiver, fencing token and replay (null: none), and the receiver's new cursor (null: unchanged). */
+/**
+ * Deliveries to open: their receiver, fencing token and replay (null: none), the receiver's new cursor (null: unchanged), and what
+ * the relay remembers (null: it has just read everything).
+ */
 type OpeningPlan = {
   token: string;
   receiver: StoredReceiver;
   matched: readonly Match[];
   replay: string | null;
   cursor: string | null;
+  memory?: RelayMemory | null;
 };
 
 /**
  * Opens deliveries of a receiver in the order of the log and moves its cursor, in one step. Existing deliveries are absorbed,
  * so it can be repeated. Where this process may send more now, it claims them in the same step. False when another process
- * relays now.
+ * relays now, or what the relay remembers has changed.
  */
 export async function openDeliveries(
-  { token, receiver, matched, replay, cursor }: OpeningPlan,
+  { token, receiver, matched, replay, cursor, memory = null }: OpeningPlan,
   { stores: { deliveries }, sender, signals }: RelayContext,
 ): Promise<boolean> {
   const { name, ordering } = receiver;
+  const opening = {
+    receiver: name,
+    deliveries: matched.map(({ event, entry, claimKeys, isSuspended }) => ({
+      id: deliveryId(event.id, replay),
+      entry,
+      claimKeys,
+      isSuspended,
+      subject: ordering === 'subject' ? event.data.subject.id : null,
+    })),
+    replay,
+    cursor,
+    process: sender.id,
+  };
   const listener = sender.listener(name);
   const order = listener?.order() ?? null;
   let claims: Claims | null = null;
   try {
-    const opened = await deliveries.open(token, {
-      receiver: name,
-      deliveries: matched.map(({ event, entry, claimKeys, isSuspended }) => ({
-        id: deliveryId(event.id, replay),
-        entry,
-        claimKeys,
-        isSuspended,
-        subject: ordering === 'subject' ? event.data.subject.id : null,
-      })),
-      replay,
-      cursor,
-      process: sender.id,
-      order,
-    });
-    if (opened === null) return false;
+    const opened = await deliveries.open(token, opening, { order, memory });
+    if (opened?.isCurrent !== true) return false;
     claims = opened.claims;
     const { results } = opened;
     for (const [index, { event }] of matched.entries()) {
@@ -224,5 +231,6 @@ export async function openDeliveries(
     return true;
   } finally {
     if (order !== null) listener?.offer(claims);
+    if (order !== null && claims === null) listener?.wake();
   }
 }

@@ -1,17 +1,15 @@
 import type { Logger } from 'pino';
-import { isListed, type UnmatchedReason } from '../../domain/events/unmatched.ts';
-import { parseClaimKey } from '../../domain/subjects/subscription.ts';
-import type { Directory } from '../../domain/transfers/chains.ts';
 import { Duty } from '../../duty.ts';
-import { loggedType } from '../../log.ts';
 import { type RedisClient, SCHEMA_VERSION } from '../../store/commands.ts';
-import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
+import type { StoredReceiver } from '../../store/definitions.ts';
 import { compareEntries, type LogEntry } from '../../store/log-entry.ts';
 import { isHeld } from '../../store/receivers.ts';
 import type { ReceiverProgress } from '../../store/relay-lease.ts';
-import { type Ahead, BATCH, follow, type HeldLease, hasCapacity } from './follow.ts';
-import { type Fact, matchFact, NewerEntryError, readBatch, receiversOf } from './matches.ts';
+import { countUnmatched } from './count-unmatched.ts';
+import { type Ahead, follow, type HeldLease, hasCapacity } from './follow.ts';
+import { NewerEntryError } from './matches.ts';
 import type { RelayContext, RelayStores } from './relay-context.ts';
+import { RelayMemoryState, type Remembered } from './relay-memory.ts';
 import { replaysUnderWay, takeReplay } from './replays.ts';
 
 /** Time that a quiet relay waits for the next entry, and interval of requesting a lease. */
@@ -51,6 +49,7 @@ export class Relay {
   readonly #failed = new Map<string, number>();
   /** Null where another process may have relayed since. */
   #state: HolderState | null = null;
+  readonly #memory = new RelayMemoryState();
   #came: { after: string; piece: Ahead['piece'] } | null = null;
 
   constructor(deps: RelayContext, { blocking }: RelayConnections) {
@@ -121,10 +120,12 @@ export class Relay {
     const isHeld = (): boolean => !this.#relaying.isClosed && this.#deps.stores.lease.token === token;
     const lease = { token, isHeld, failed: (name: string, error: unknown) => this.#note(name, error) };
     this.#state = null;
+    this.#memory.note(null);
     const came = await relayRound(view, lease, this.#deps);
     const { counted } = came;
     // Otherwise another process may hold the lease: the next round requests it.
     if (counted !== null) this.#state = { token, names: [...view.known.keys()], counted };
+    this.#memory.note(rememberedOf(view, came, token));
     return came;
   }
 
@@ -191,11 +192,27 @@ export class Relay {
     await this.#release();
   }
 
-  /** Waits where this process has the lease. Returns the further wait until the next round. */
+  /**
+   * Waits where this process has the lease, and opens what comes as far as that needs no round. Returns the further wait until
+   * the next round.
+   */
   async #wait(newest: string, ms: number): Promise<number> {
     if (!this.#isHolding) return QUIET_MS;
-    const piece = await this.#deps.stores.events.awaitAfter(newest, { blocking: this.#blocking, waitMs: ms });
-    if (piece.entries.length > 0) this.#came = { after: newest, piece };
+    const { events, lease } = this.#deps.stores;
+    const endMs = performance.now() + ms;
+    for (let after = newest; !this.#relaying.isClosed; ) {
+      const waitMs = Math.max(1, Math.ceil(endMs - performance.now()));
+      const piece = await events.awaitAfter(after, { blocking: this.#blocking, waitMs });
+      if (piece.entries.length === 0) return 0;
+      const reached = await this.#memory.open(
+        { after, entries: piece.entries, token: lease.token },
+        this.#deps,
+      );
+      if (reached === null) this.#came = { after, piece };
+      else if (this.#state !== null) this.#state = { ...this.#state, counted: reached };
+      if (reached === null || piece.more || performance.now() >= endMs) return 0;
+      after = reached;
+    }
     return 0;
   }
 
@@ -253,6 +270,20 @@ export type RoundView = {
  * entry up to which events without a receiver are `counted`, null where another process may relay.
  */
 export type Round = { more: boolean; full: boolean; reached: string | null; counted: string | null };
+
+/** Returns what the relay can remember of a round; null where a receiver needs another round, or more than its entry. */
+function rememberedOf(
+  { known, all, standings, replays, ahead }: RoundView,
+  { more, reached, counted }: Round,
+  token: string,
+): Remembered | null {
+  const open = standings.filter((progress) => !isHeld(progress));
+  const isQuiet = !more && replays.size === 0 && known.size === all.length;
+  const isPlain = standings.every(({ state }) => state !== 'enabling') && open.every(hasCapacity);
+  if (!isQuiet || !isPlain || reached === null || counted !== reached) return null;
+  const receivers = open.flatMap(({ name }) => known.get(name) ?? []);
+  return { token, at: reached, receivers, subscriptions: ahead?.definitions.subscriptions ?? new Map() };
+}
 
 const IDLE: Round = { more: false, full: false, reached: null, counted: null };
 
@@ -333,87 +364,4 @@ async function each(name: string, { failed }: HeldLease, work: () => Promise<boo
     failed(name, error);
     return false;
   }
-}
-
-type Matching = {
-  /** Receivers that exist, whatever their state: a paused one gets its events later. */
-  receivers: ReadonlyMap<string, StoredReceiver>;
-  subscriptions: ReadonlyMap<string, StoredSubscription>;
-  directory: Directory;
-};
-
-/**
- * Counts a batch of events that no receiver gets, from a place of its own, as receivers' places differ. Returns the place that it
- * reached, null when another process relays now, and whether there is more.
- */
-async function countUnmatched(
-  { receivers, ahead, from }: { receivers: readonly StoredReceiver[]; ahead: Ahead | null; from: string },
-  { token }: HeldLease,
-  { stores, directory, signals, log }: RelayContext,
-): Promise<{ more: boolean; reached: string | null }> {
-  const { events, registry, unmatched } = stores;
-  const known = ahead?.after === from ? ahead : null;
-  const { entries, more } = known?.piece ?? (await events.after(from, BATCH));
-  const { facts, last, isCut } = await readBatch(entries, events);
-  if (last === null) return { more: false, reached: from };
-  const matching: Matching = {
-    receivers: new Map(receivers.map((receiver) => [receiver.name, receiver])),
-    subscriptions:
-      known?.definitions.subscriptions ??
-      (await registry.subscriptions(facts.flatMap(({ claimKeys }) => claimKeys ?? []))),
-    directory,
-  };
-  // A later subscribers entry is no event of its own: the event was counted at its own entry.
-  const found = facts.flatMap((fact) => {
-    const reason = fact.at === fact.place ? unmatchedReason(fact, matching) : null;
-    return reason === null ? [] : [{ fact, reason }];
-  });
-  const listed = found.flatMap(({ fact, reason }) =>
-    isListed(reason) ? [{ entry: fact.place, reason }] : [],
-  );
-  if (!(await unmatched.advance(token, { from, to: last, listed }))) return { more: false, reached: null };
-  for (const { fact, reason } of found) {
-    signals.emit('event.unmatched', { reason });
-    const { event } = fact;
-    const eventType = loggedType(event.type, event.data.status);
-    const line = { eventId: event.id, eventType, subject: event.data.subject.id, reason };
-    log[isListed(reason) ? 'info' : 'debug'](line, 'event.unmatched');
-  }
-  return { more: more || isCut, reached: last };
-}
-
-/** The reason for which no receiver gets an event; null when a receiver gets it. */
-export function unmatchedReason(fact: Fact, matching: Matching): UnmatchedReason | null {
-  const { receivers, subscriptions, directory } = matching;
-  if (fact.claimKeys === null) {
-    const isMatched = receivers
-      .values()
-      .some((receiver) => matchFact({ receiver, fact, claimKeys: null }, directory) !== null);
-    if (isMatched) return null;
-    return receivers.size === 0 ? 'pull-only' : 'filtered';
-  }
-  const keysOf = new Map<string, string[]>();
-  const live: (readonly string[])[] = [];
-  for (const key of fact.claimKeys) {
-    const { subscription: of, receivers: narrowed } = parseClaimKey(key);
-    const subscription = subscriptions.get(of);
-    if (subscription === undefined) continue;
-    const names = receiversOf(subscription).filter((name) => narrowed?.includes(name) !== false);
-    if (subscription.removedAtMs === null) live.push(names);
-    for (const name of names) {
-      const claimKeys = keysOf.get(name);
-      if (claimKeys === undefined) keysOf.set(name, [key]);
-      else claimKeys.push(key);
-    }
-  }
-  for (const [name, claimKeys] of keysOf) {
-    const receiver = receivers.get(name);
-    if (receiver !== undefined && matchFact({ receiver, fact, claimKeys }, directory) !== null) return null;
-  }
-  // It waits for suspended claims, and is counted when their suspension ends.
-  if (fact.withheld.length > 0) return null;
-  if (live.length === 0) return 'not-in-config';
-  const named = live.flat();
-  if (named.some((name) => !receivers.has(name))) return 'no-receiver';
-  return named.length > 0 ? 'filtered' : 'pull-only';
 }

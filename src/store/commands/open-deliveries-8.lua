@@ -23,12 +23,15 @@
     process          text   the relay's process, which needs no wake
     replaysOfPrefix  text   prefix of the keys that hold the replays of an event
     tracked          text   key of the definitions of subjects that are tracked by themselves
+    remembered       json?  the relay's memory (include/remembered.lua), by which it opens them; none where it has just
+                            read everything
     order            json?  deliveries that this process claims then (include/claim-deliveries.lua); none for no claim
     deliveries       ...(id text, entry text, claimKeys json, subject text?, isSuspended flag)
                             `entry` is that of the event, `claimKeys` those of the claims that lead to the receiver; `subject`
                             is set where its deliveries follow each other; `isSuspended`: the event waited for a suspension
 
   returns or nothing
+    isCurrent      flag     false when the relay remembers something that has changed: then nothing was done
     results        list of "opened" | "open" | "opened-waiting" | "waiting" | "done"
                             per delivery "opened" when the fact is new, "open" when it existed; "opened-waiting" and "waiting"
                             when it waits for the delivery before it, whose end queues it; "done" when it was delivered or is
@@ -46,7 +49,10 @@
 -- @include queue
 -- @include definition
 -- @include claim-deliveries
+-- @include remembered
 if redis.call('GET', KEYS.relayLease) ~= ARGV.fence then return {} end
+local remembered = ARGV.remembered ~= '' and cjson.decode(ARGV.remembered)
+if remembered and not isRemembered(remembered, { cursors = KEYS.cursors, receiver = KEYS.receiver, pending = KEYS.pending }, ARGV.receiver) then return { 0, {}, '', '', {} } end
 local queue = openQueue(KEYS.queue)
 local prefix, replay = ARGV.deliveryPrefix, ARGV.replay
 local now = timeMs()
@@ -127,13 +133,17 @@ for index = 1, #ARGV.deliveries do
   end
 end
 if ARGV.cursor ~= '' then redis.call('HSET', KEYS.cursors, ARGV.receiver, ARGV.cursor) end
+if remembered then
+  for _, name in ipairs(remembered.passed) do redis.call('HSET', KEYS.cursors, name, ARGV.cursor) end
+  if remembered.counted ~= '' then redis.call('SET', remembered.counted, ARGV.cursor) end
+end
 if isNew then
   redis.call('HSET', KEYS.receiver, 'turn', whole(turn))
   wake(KEYS.wakes, ARGV.receiver, ARGV.process)
 end
-if ARGV.order == '' then return { results, '', '', {} } end
+if ARGV.order == '' then return { 1, results, '', '', {} } end
 local nowMs, waitMs, texts, claimed = claimDeliveries({
   receiver = KEYS.receiver, queue = KEYS.queue, events = KEYS.events, subscriptions = KEYS.subscriptions,
   tracked = ARGV.tracked, deliveryPrefix = prefix,
 }, ARGV.process, ARGV.order)
-return { results, nowMs, waitMs, texts, unpack(claimed) }
+return { 1, results, nowMs, waitMs, texts, unpack(claimed) }

@@ -1,0 +1,143 @@
+import { isTrackedKey, parseClaimKey } from '../../domain/subjects/subscription.ts';
+import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
+import type { RelayMemory } from '../../store/deliveries.ts';
+import type { LogEntry } from '../../store/log-entry.ts';
+import type { Registry } from '../../store/registry.ts';
+import { MOST_TO_ADVANCE, openDeliveries } from './follow.ts';
+import { type Match, matchFacts, readBatch } from './matches.ts';
+import type { RelayContext } from './relay-context.ts';
+
+/** More receivers make the check of what is remembered cost more than a round. */
+const MOST_RECEIVERS = 20;
+
+const MOST_SUBSCRIPTIONS = 1_000;
+
+/** Receivers that are all at one entry of the log, and the subscriptions that the last rounds read. */
+export type Remembered = {
+  token: string;
+  at: string;
+  receivers: readonly StoredReceiver[];
+  subscriptions: ReadonlyMap<string, StoredSubscription>;
+};
+
+/**
+ * What the relay remembers between rounds, so that it opens the next entries in one step without reading anything. The script
+ * that opens them compares it with what is stored, and does nothing where something has changed.
+ *
+ *   State       Entered when                                      Left when
+ *   none        the start; an entry that needs a round; a failed  a round left all receivers, that are at most 20, at one entry,
+ *               or refused step; another fencing token            with none failing, being enabled or replaying ─► remembered
+ *   remembered  a round ended so                                  a step moved all receivers ─► remembered, at the new entry; else
+ *                                                                 ─► none. The next round replaces it in any case.
+ */
+export class RelayMemoryState {
+  #remembered: Remembered | null = null;
+  /** By name; those that were read last are behind the others. */
+  readonly #subscriptions = new Map<string, StoredSubscription>();
+
+  /** Notes the result of a round; null where it left receivers at several places, or some need another round. */
+  note(round: Remembered | null): void {
+    for (const [name, subscription] of round?.subscriptions ?? []) {
+      this.#subscriptions.delete(name);
+      this.#subscriptions.set(name, subscription);
+    }
+    for (const oldest of this.#subscriptions.keys()) {
+      if (this.#subscriptions.size <= MOST_SUBSCRIPTIONS) break;
+      this.#subscriptions.delete(oldest);
+    }
+    const isFew = round !== null && round.receivers.length <= MOST_RECEIVERS;
+    this.#remembered = isFew ? { ...round, subscriptions: this.#subscriptions } : null;
+  }
+
+  /**
+   * Opens the deliveries of entries behind the one at which all receivers are, in one step for each receiver. Returns the entry
+   * that they reached; null where a round must do it. What it did before is not done twice by the round.
+   */
+  async open(
+    { after, entries, token }: { after: string; entries: readonly LogEntry[]; token: string | null },
+    deps: RelayContext,
+  ): Promise<string | null> {
+    const remembered = this.#remembered;
+    this.#remembered = null;
+    if (remembered === null || remembered.token !== token || remembered.at !== after) return null;
+    const step = await stepOf(remembered, entries, deps);
+    if (step === null) return null;
+    const { to, openings, memory } = step;
+    const opened = await Promise.all(
+      openings.map(async (opening, index) => {
+        // The first moves those that no event is for.
+        const part = index === 0 ? memory : { ...memory, passed: [], isCounted: false };
+        const plan = { token: remembered.token, ...opening, replay: null, cursor: to, memory: part };
+        // A round meets the error again, and isolates the receiver.
+        return openDeliveries(plan, deps).catch(() => false);
+      }),
+    );
+    if (opened.includes(false)) return null;
+    this.#remembered = { ...remembered, at: to };
+    return to;
+  }
+}
+
+type Opening = { receiver: StoredReceiver; matched: readonly Match[] };
+
+type Step = { to: string; openings: readonly Opening[]; memory: RelayMemory };
+
+/** Decides by what is remembered what to open; null where an entry, or a claim of it, needs more than that. */
+async function stepOf(
+  { at, receivers, subscriptions }: Remembered,
+  entries: readonly LogEntry[],
+  { stores: { events, registry }, directory }: RelayContext,
+): Promise<Step | null> {
+  const to = entries.at(-1)?.id;
+  const keys = entries.map(plainKeysOf);
+  if (to === undefined || keys.includes(null)) return null;
+  const claimKeys = [...new Set(keys.flatMap((some) => some ?? []))];
+  const definitions = definitionsOf(claimKeys, { receivers, subscriptions }, registry);
+  if (definitions === null) return null;
+  const { facts } = await readBatch(entries, events);
+  const matchesFor = await matchFacts(
+    facts,
+    { registry, directory },
+    { subscriptions, continuing: new Map() },
+  );
+  const all = receivers.map((receiver) => ({ receiver, matched: matchesFor(receiver) }));
+  const openings = all.filter(({ matched }) => matched.length > 0);
+  const found = new Set(openings.flatMap(({ matched }) => matched.map((match) => match.at)));
+  // A round counts the events that no receiver gets, with the reason.
+  if (found.size < entries.length) return null;
+  const passed = all.flatMap(({ receiver, matched }) => (matched.length === 0 ? [receiver.name] : []));
+  const memory = { from: at, most: MOST_TO_ADVANCE, definitions, claimKeys, passed, isCounted: true };
+  return { to, openings, memory };
+}
+
+/** Subscription keys of an event that need no other data; null where it waits, or its keys name receivers. */
+function plainKeysOf(entry: LogEntry): readonly string[] | null {
+  if (entry.kind !== 'event' || entry.withheld.length > 0) return null;
+  const isPlain = entry.claimKeys.every((key) => parseClaimKey(key).receivers === null);
+  return isPlain && entry.claimKeys.length > 0 ? entry.claimKeys : null;
+}
+
+/** Returns the definitions that decide who gets the events of these keys; null where one is not remembered. */
+function definitionsOf(
+  claimKeys: readonly string[],
+  { receivers, subscriptions }: Omit<Remembered, 'token' | 'at'>,
+  { definitions }: Registry,
+): RelayMemory['definitions'] | null {
+  const names = new Set(claimKeys.map((key) => parseClaimKey(key).subscription));
+  const all = [
+    ...receivers.map((receiver) => ({
+      of: 'receivers' as const,
+      field: receiver.name,
+      digest: definitions.digestOf(receiver),
+    })),
+    ...[...names].map((name) => {
+      const subscription = subscriptions.get(name);
+      const digest = subscription === undefined ? null : definitions.digestOf(subscription);
+      return isTrackedKey(name)
+        ? { of: 'tracked' as const, field: parseClaimKey(name).subject, digest }
+        : { of: 'subscriptions' as const, field: name, digest };
+    }),
+  ];
+  const known = all.flatMap(({ digest, ...one }) => (digest === null ? [] : [{ ...one, digest }]));
+  return known.length === all.length ? known : null;
+}

@@ -1,0 +1,28 @@
+--[[
+  What the relay remembers of its last round. It opens deliveries by that without another read, where the script that opens them
+  finds that nothing has changed. Needs pace before it.
+
+    from         entry at which the receiver's cursor is
+    most         number of its open deliveries beyond which it does not advance
+    definitions  { key, field, SHA-1 of the text } of the receivers, and of the subscriptions that the events' claims lead to
+    continued    key of the subscription keys that continue removed ones
+    claimKeys    subscription keys of the events
+    passed       other receivers with the same cursor, which no event is for
+    counted      key of the entry up to which events without a receiver are counted, "" for none: it is `from` as well
+]]
+local function isRemembered(remembered, keys, receiver)
+  local from = remembered.from
+  if redis.call('HGET', keys.cursors, receiver) ~= from then return false end
+  if isHeld(stateOf(keys.receiver)) or redis.call('ZCARD', keys.pending) > remembered.most then return false end
+  for _, one in ipairs(remembered.definitions) do
+    local text = redis.call('HGET', one[1], one[2])
+    if not text or redis.sha1hex(text) ~= one[3] then return false end
+  end
+  for _, claimKey in ipairs(remembered.claimKeys) do
+    if redis.call('HEXISTS', remembered.continued, claimKey) == 1 then return false end
+  end
+  for _, name in ipairs(remembered.passed) do
+    if redis.call('HGET', keys.cursors, name) ~= from then return false end
+  end
+  return remembered.counted == '' or redis.call('GET', remembered.counted) == from
+end
