@@ -47,8 +47,8 @@ export type RelayMemory = {
 /** The result of opening a delivery; see commands/open-deliveries-6.lua. */
 export type Opened = 'opened' | 'open' | 'opened-waiting' | 'waiting' | 'done';
 
-/** A delivery that this process claimed, with the log entry of its event; null when that has expired from the log. */
-export type ClaimedDelivery = { id: string; fact: DeliveryFact; entry: readonly string[] | null };
+/** A delivery that this process claimed. */
+export type ClaimedDelivery = { id: string; fact: DeliveryFact };
 
 /**
  * Deliveries that were claimed at `nowMs` (Redis time). `waitMs`: wait until more may be claimed; null when something else has
@@ -64,8 +64,8 @@ export type Claims = {
 /**
  * An order to claim at most `most` deliveries. `intervalMs`: time between two attempts over all processes, null for no limit.
  * `isTogether`: all of it is sent in one message, in this order, so that deliveries of one subject may follow each other.
- * `held`: ids that the process already has; any other delivery that Redis has under its name was claimed in a reply that never
- * arrived.
+ * `held`: ids that the process already has; any other delivery that Redis has under its name is queued again: it was given up, or
+ * was claimed in a reply that never arrived.
  */
 export type ClaimOrder = {
   most: number;
@@ -77,12 +77,13 @@ export type ClaimOrder = {
 type ClaimReply = Awaited<ReturnType<typeof scripts.claimDeliveries>>;
 
 /**
- * An attempt of deliveries to record. `nextAtMs`: time of the next try, null where that is unchanged;
- * `counts`: it uses up one of their attempts; `answer`: the whole answer, of which the attempt stores the beginning; `restMs`:
- * wait that the receiver requested. `disableAfterMs`: span of failures alone that disables the receiver, null when the attempt
- * has no bearing on it. `process` is null for the end of an unsent delivery, `nowMs` is Redis time.
+ * An attempt of deliveries that ended, `ids`: the leading one first. `nextAtMs`: time of the next try, null where that is
+ * unchanged; `counts`: it uses up one of their attempts; `answer`: the whole answer, of which the attempt stores the beginning;
+ * `restMs`: wait that the receiver requested. `disableAfterMs`: span of failures alone that disables the receiver, null when the
+ * attempt has no bearing on it. `process` is null for the end of an unsent delivery, `nowMs` is Redis time.
  */
-export type Noting = {
+export type EndedAttempt = {
+  ids: readonly [string, ...string[]];
   nowMs: number;
   attempt: Attempt;
   outcome: DeliveryOutcome;
@@ -94,8 +95,8 @@ export type Noting = {
   process: string | null;
 };
 
-/** `outcome`: the result; `moved`: a move that the operator is notified of; `released`: number of released deliveries. */
-export type Noted = { outcome: DeliveryOutcome; moved: ReceiverMove | null; released: number };
+/** The stored outcome of an attempt. `moved`: a move of the receiver that the operator is notified of. */
+export type Recorded = { outcome: DeliveryOutcome; moved: ReceiverMove | null };
 
 const ATTEMPTS_KEPT = 12;
 
@@ -165,15 +166,11 @@ export class DeliveryStore {
 
   /** Claims deliveries of a receiver for a process, oldest first, as far as the receiver's pace allows. */
   async claim(receiver: string, { process, order }: { process: string; order: ClaimOrder }): Promise<Claims> {
-    const keys = this.#keys;
+    const { pending: _, ...keys } = this.#keysOf(receiver);
+    const { subscriptions, senders, tracked } = this.#keys;
     const claimed = await scripts.claimDeliveries(this.#redis, {
-      keys: {
-        receiver: keys.receiver(receiver),
-        queue: keys.queue(receiver),
-        events: keys.events,
-        subscriptions: keys.subscriptions,
-      },
-      args: { process, order, deliveryPrefix: keys.delivery(receiver, ''), tracked: keys.tracked },
+      keys: { ...keys, subscriptions, senders },
+      args: { process, receiver, order, deliveryPrefix: this.#keys.delivery(receiver, ''), tracked },
     });
     return this.#claimsOf(receiver, claimed);
   }
@@ -184,9 +181,9 @@ export class DeliveryStore {
     { nowMs, waitMs, subscriptions, claimed: found }: ClaimReply,
   ): Promise<Claims> {
     const claimed: ClaimedDelivery[] = [];
-    for (const { id, fact: fields, entry } of found) {
+    for (const { id, fact: fields } of found) {
       const fact = await this.#read(receiver, id, fields);
-      if (fact !== null) claimed.push({ id, fact, entry: entry.length === 0 ? null : entry });
+      if (fact !== null) claimed.push({ id, fact });
     }
     return {
       nowMs,
@@ -204,7 +201,7 @@ export class DeliveryStore {
   ): Promise<void> {
     const restMs = afterMs === null ? null : Math.max(0, Math.round(afterMs));
     await scripts.releaseDeliveries(this.#redis, {
-      keys: { queue: this.#keys.queue(receiver), wakes: this.#keys.wakes },
+      keys: { queue: this.#keys.queue(receiver), wakes: this.#keys.wakes, senders: this.#keys.senders },
       args: { process, receiver, afterMs: restMs, deliveryPrefix: this.#keys.delivery(receiver, ''), ids },
     });
   }
@@ -241,37 +238,50 @@ export class DeliveryStore {
     return null;
   }
 
-  /** Records an attempt of deliveries that were sent in one message, the leading one first. A delivered one stays delivered. */
-  async record(receiver: string, noting: Noting & { ids: readonly [string, ...string[]] }): Promise<Noted> {
+  /**
+   * Records attempts of a process that ended, in order, and claims its next deliveries in the same step where it has an order
+   * for them. A delivered delivery stays delivered.
+   */
+  async record(
+    receiver: string,
+    ends: readonly EndedAttempt[],
+    { process, order }: { process: string; order: ClaimOrder | null },
+  ): Promise<{ recorded: Recorded[]; claims: Claims | null }> {
     const keys = this.#keys;
-    const { nowMs, ids, attempt, outcome, nextAtMs, counts, answer, restMs, disableAfterMs, process } =
-      noting;
-    const event = (word: ReceiverMove): string =>
+    const success = ends.findLast(({ outcome }) => outcome === 'delivered') ?? null;
+    const event = (word: ReceiverMove, { attempt, nowMs }: EndedAttempt): string =>
       receiverEvent({ name: receiver, word, reason: attempt.reason, nowMs });
-    const isFailure = outcome !== 'delivered';
-    const noted = await scripts.recordAttempt(this.#redis, {
-      keys: { ...this.#keysOf(receiver), dead: keys.dead(receiver), events: keys.events, clock: keys.clock },
+    const { recorded, ...reply } = await scripts.recordAttempts(this.#redis, {
+      keys: {
+        ...this.#keysOf(receiver),
+        dead: keys.dead(receiver),
+        events: keys.events,
+        senders: keys.senders,
+        clock: keys.clock,
+        subscriptions: keys.subscriptions,
+      },
       args: {
         process,
         receiver,
-        attempt,
-        outcome,
-        nextAtMs,
-        counts,
-        answer,
-        restMs,
-        disableAfterMs,
+        order,
         subject: operatorSubject('receiver', receiver),
-        failing: isFailure ? event('failing') : '',
-        disabled: isFailure ? event('disabled') : '',
-        recovered: isFailure ? '' : event('recovered'),
+        recovered: success === null ? '' : event('recovered', success),
         mostAttempts: ATTEMPTS_KEPT,
         deliveryPrefix: keys.delivery(receiver, ''),
         replayPrefix: keys.replay(''),
-        ids,
+        tracked: keys.tracked,
+        ends: ends.map((ended) => ({
+          ...ended,
+          ids: ended.ids.join(' '),
+          failing: ended.outcome === 'delivered' ? '' : event('failing', ended),
+          disabled: ended.outcome === 'delivered' ? '' : event('disabled', ended),
+        })),
       },
     });
-    return { ...noted, moved: noted.moved === '' ? null : noted.moved };
+    return {
+      recorded: recorded.map(({ outcome, moved }) => ({ outcome, moved: moved === '' ? null : moved })),
+      claims: order === null ? null : await this.#claimsOf(receiver, reply),
+    };
   }
 
   /**

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Event } from '../domain/events/event.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
-import { type LogEntry, parseEntry } from './log-entry.ts';
+import { eventOf, type LogEntry, parseEntry } from './log-entry.ts';
 import { scripts } from './scripts.ts';
 import { unmatchedBefore } from './unmatched.ts';
 
@@ -76,6 +76,12 @@ export class EventLog {
       this.#remove(oldest);
     }
     return entry;
+  }
+
+  /** Returns the entry of an event that was read before; null where it is not in memory, or another one. */
+  cached(id: string, eventId: string): LogEntry | null {
+    const entry = this.#read.get(id)?.entry ?? null;
+    return eventOf(entry)?.id === eventId ? entry : null;
   }
 
   #remove(id: string): void {

@@ -119,16 +119,22 @@ export const scripts = {
       heads: reply.records({ chainId: reply.text, endpoint: reply.text }),
     }),
   }),
-  /** Claims deliveries of one receiver for a process, with all data that sending them needs. */
+  /** Claims deliveries of one receiver for a process. */
   claimDeliveries: script({
-    file: 'claim-deliveries-4',
-    keys: ['receiver', 'queue', 'events', 'subscriptions'],
-    args: { process: arg.text, order: arg.json, deliveryPrefix: arg.text, tracked: arg.text },
+    file: 'claim-deliveries-5',
+    keys: ['receiver', 'queue', 'subscriptions', 'wakes', 'senders'],
+    args: {
+      process: arg.text,
+      receiver: arg.text,
+      order: arg.json,
+      deliveryPrefix: arg.text,
+      tracked: arg.text,
+    },
     reply: reply.fieldsAndRest({
       nowMs: reply.number,
       waitMs: reply.optional(reply.number),
       subscriptions: reply.hash,
-      claimed: reply.rows({ id: reply.text, fact: reply.hash, entry: reply.list(reply.text) }),
+      claimed: reply.rows({ id: reply.text, fact: reply.hash }),
     }),
   }),
   /** Claims polls for a process, each in a slot of the budget and under a lease. */
@@ -665,33 +671,46 @@ export const scripts = {
       promised: reply.text,
     }),
   }),
-  /** Records one attempt of a delivery, or of several that were sent in one message. */
-  recordAttempt: script({
-    file: 'record-attempt-7',
-    keys: ['receiver', 'pending', 'dead', 'queue', 'events', 'wakes', 'clock'],
+  /**
+   * Records attempts that ended, each of a delivery or of several that were sent in one message, and claims
+   * the next deliveries for the process that made them.
+   */
+  recordAttempts: script({
+    file: 'record-attempts-9',
+    keys: ['receiver', 'pending', 'dead', 'queue', 'events', 'wakes', 'senders', 'clock', 'subscriptions'],
     args: {
-      process: arg.optional(arg.text),
+      process: arg.text,
       receiver: arg.text,
-      attempt: arg.json,
-      outcome: arg.oneOf('pending', 'delivered', 'dead'),
-      nextAtMs: arg.optional(arg.number),
-      counts: arg.flag,
-      answer: arg.text,
-      restMs: arg.optional(arg.number),
-      disableAfterMs: arg.optional(arg.number),
+      order: arg.optional(arg.json),
       subject: arg.text,
-      failing: arg.text,
-      disabled: arg.text,
       recovered: arg.text,
       mostAttempts: arg.number,
       deliveryPrefix: arg.text,
       replayPrefix: arg.text,
-      ids: arg.list(arg.text),
+      tracked: arg.text,
+      ends: arg.records({
+        ids: arg.text,
+        process: arg.optional(arg.text),
+        attempt: arg.json,
+        outcome: arg.oneOf('pending', 'delivered', 'dead'),
+        nextAtMs: arg.optional(arg.number),
+        counts: arg.flag,
+        answer: arg.text,
+        restMs: arg.optional(arg.number),
+        disableAfterMs: arg.optional(arg.number),
+        failing: arg.text,
+        disabled: arg.text,
+      }),
     },
-    reply: reply.fields({
-      outcome: reply.oneOf('pending', 'delivered', 'dead'),
-      moved: reply.oneOf('failing', 'disabled', 'recovered', ''),
-      released: reply.number,
+    reply: reply.fieldsAndRest({
+      nowMs: reply.number,
+      waitMs: reply.optional(reply.number),
+      subscriptions: reply.hash,
+      recorded: reply.records({
+        outcome: reply.oneOf('pending', 'delivered', 'dead'),
+        moved: reply.oneOf('failing', 'disabled', 'recovered', ''),
+      }),
+      claimed: reply.rows({ id: reply.text, fact: reply.hash }),
     }),
   }),
   /** Compares the counts of subjects with their states, and counts again where they differ. */
@@ -707,8 +726,8 @@ export const scripts = {
   }),
   /** Releases deliveries that a process claimed and has not sent. */
   releaseDeliveries: script({
-    file: 'release-deliveries-2',
-    keys: ['queue', 'wakes'],
+    file: 'release-deliveries-3',
+    keys: ['queue', 'wakes', 'senders'],
     args: {
       process: arg.text,
       receiver: arg.text,

@@ -21,7 +21,7 @@ import { SubjectStore } from '../../src/store/subjects.ts';
 import { syncConfig } from '../../src/store/sync-config.ts';
 import { DAY_MS, FIRST_MS, type Reported, reportedEvent } from '../support/books-stage.ts';
 import { testPrefix } from '../support/daemon.ts';
-import { orderOf } from '../support/delivery-stage.ts';
+import { orderOf, recordOne } from '../support/delivery-stage.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { opening } from '../support/opening.ts';
 
@@ -448,7 +448,7 @@ test('states for every receiver the time of the report, at any attempt, and name
   const note = async (receiver: string, outcome: 'failed' | 'delivered'): Promise<void> => {
     const nowMs = await redisTimeMs(redis);
     const nextAtMs = outcome === 'failed' ? nowMs + DAY_MS : null;
-    await deliveries.record(receiver, {
+    await recordOne(deliveries, receiver, {
       ...NOTING,
       nowMs,
       ids: [id],

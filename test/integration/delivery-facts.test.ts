@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/connection.ts';
 import type { Attempt, ClaimOrder } from '../../src/store/deliveries.ts';
 import { SenderStore } from '../../src/store/senders.ts';
-import { CLAIM_KEY, deliveryStage, orderOf } from '../support/delivery-stage.ts';
+import { CLAIM_KEY, deliveryStage, orderOf, recordOne } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
 
@@ -28,7 +28,7 @@ const FAILED: Attempt = {
 
 test('an attempt that ends after Redis was emptied does not block its event, reported anew, from the receiver', async () => {
   const { deliveries, lease } = await deliveryStage(open, { hook: { hook: await open.started(new Hook()) } });
-  await deliveries.record('hook', {
+  await recordOne(deliveries, 'hook', {
     ids: ['evt_1'],
     attempt: DELIVERED,
     outcome: 'delivered',
@@ -140,10 +140,10 @@ test('an attempt is noted with any value in place of its numbers', async () => {
     nextAtMs: null,
     nowMs: 2,
   } as const;
-  const failed = await deliveries.record('hook', { ...noting, attempt: FAILED, outcome: 'pending' });
+  const failed = await recordOne(deliveries, 'hook', { ...noting, attempt: FAILED, outcome: 'pending' });
   expect(failed.outcome).toBe('pending');
   await redis.hset(keys.receiver('hook'), { successes: 'x', sequence: 'x', reported: 'failing' });
-  const ended = await deliveries.record('hook', { ...noting, attempt: DELIVERED, outcome: 'delivered' });
+  const ended = await recordOne(deliveries, 'hook', { ...noting, attempt: DELIVERED, outcome: 'delivered' });
   expect(ended).toMatchObject({ outcome: 'delivered', moved: 'recovered' });
 });
 
@@ -208,7 +208,7 @@ test('the order in one message follows the log, for any order of waiting', async
   await deliveries.release('hook', { process: 'p', ids: ['evt_c1', 'evt_b1'], afterMs: null });
   const noting = { outcome: 'delivered', nextAtMs: null, counts: true, answer: '', restMs: null } as const;
   const more = { disableAfterMs: 1_000, process: 'p', nowMs: 2, attempt: DELIVERED };
-  await deliveries.record('hook', { ...noting, ...more, ids: ['evt_a1', 'evt_a2'] });
+  await recordOne(deliveries, 'hook', { ...noting, ...more, ids: ['evt_a1', 'evt_a2'] });
   expect(await claimed(true, 10)).toEqual(order.slice(2));
 });
 
@@ -241,7 +241,7 @@ test('times that a clock of Redis noted that was an hour ahead hold up nothing',
     nowMs: 2,
   } as const;
   const fail = (id: string, restMs: number | null) =>
-    deliveries.record('hook', {
+    recordOne(deliveries, 'hook', {
       ...noting,
       ids: [id],
       attempt: FAILED,
@@ -265,7 +265,7 @@ test('times that a clock of Redis noted that was an hour ahead hold up nothing',
     await redis.hset(receiver, { notBefore: aheadMs });
   }
   await redis.hset(receiver, { restedAt: aheadMs });
-  await deliveries.record('hook', {
+  await recordOne(deliveries, 'hook', {
     ...noting,
     ids: [(await claimed(null)) ?? ''],
     attempt: DELIVERED,
@@ -325,7 +325,7 @@ test('a clock of Redis that jumps over disableAfter does not disable a receiver;
       nowMs: 2,
     } as const;
     const noting = { ...rest, attempt: FAILED, disableAfterMs: 3_600_000 };
-    return (await deliveries.record('hook', { ...noting, ids: ['evt_1'], outcome: 'pending' })).moved;
+    return (await recordOne(deliveries, 'hook', { ...noting, ids: ['evt_1'], outcome: 'pending' })).moved;
   };
   const jumpMs = 7_200_000;
   const confirmedMs = (await redisTimeMs(redis)) - jumpMs;

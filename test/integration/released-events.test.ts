@@ -10,7 +10,7 @@ import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { syncConfig } from '../../src/store/sync-config.ts';
 import { commitDeps } from '../support/commit-parts.ts';
-import { CLAIM_KEY, deliveryStage, HOUR_MS, hourOfEvents } from '../support/delivery-stage.ts';
+import { CLAIM_KEY, deliveryStage, HOUR_MS, hourOfEvents, recordOne } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
 import { appendEvents, appendLost, logEntries, type MadeEvent, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
@@ -304,7 +304,7 @@ describe('the failures of a receiver', () => {
     const order = { receiver: 'backend', deliveries: [delivery], replay: null, cursor: null, process: 'p1' };
     await stores.deliveries.open(await token(), order);
     return async () => {
-      const { moved } = await stores.deliveries.record('backend', {
+      const { moved } = await recordOne(stores.deliveries, 'backend', {
         nextAtMs: null,
         counts: false,
         answer: '',

@@ -4,7 +4,12 @@ import type { Signals } from '../../src/signals.ts';
 import { Backlog } from '../../src/store/backlog.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
-import { type ClaimOrder, DeliveryStore } from '../../src/store/deliveries.ts';
+import {
+  type ClaimOrder,
+  DeliveryStore,
+  type EndedAttempt,
+  type Recorded,
+} from '../../src/store/deliveries.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { ReceiverStore } from '../../src/store/receivers.ts';
@@ -91,6 +96,17 @@ export async function deliveryStage(
 /** The order of a process that holds no delivery and has no rate limit, except for `more`. */
 export function orderOf(more: Partial<ClaimOrder> & { most: number }): ClaimOrder {
   return { intervalMs: null, isTogether: false, held: [], ...more };
+}
+
+/** Records one attempt, and claims nothing. */
+export async function recordOne(
+  deliveries: DeliveryStore,
+  receiver: string,
+  ended: EndedAttempt,
+): Promise<Recorded> {
+  const { recorded } = await deliveries.record(receiver, [ended], { process: 'p', order: null });
+  if (recorded[0] === undefined) throw new Error('no attempt was recorded');
+  return recorded[0];
 }
 
 /** Makes `count` events of several transfers, one of each in turn, spread over an hour. */

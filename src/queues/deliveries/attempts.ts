@@ -8,12 +8,12 @@ import type { AttemptResult } from '../../notifiers/notifier.ts';
 import type { Signals } from '../../signals.ts';
 import type { StoredSubscription } from '../../store/definitions.ts';
 import type {
-  ClaimedDelivery,
+  Claims,
   DeliveryFact,
   DeliveryOutcome,
   DeliveryStore,
-  Noted,
-  Noting,
+  EndedAttempt,
+  Recorded,
 } from '../../store/deliveries.ts';
 import type { EventLog } from '../../store/event-log.ts';
 import { compareEntries, eventOf, isOfNewerVersion, type LogEntry } from '../../store/log-entry.ts';
@@ -39,14 +39,21 @@ type DeliverySources = {
   directory: Directory;
 };
 
-/** Builds a pending delivery from a claimed one and its log entry. */
-export function pendingDelivery(
-  { id, fact, entry }: ClaimedDelivery,
-  subscriptions: ReadonlyMap<string, StoredSubscription>,
-  { events, directory }: DeliverySources,
-): PendingDelivery {
-  const stored = entry === null ? null : events.read(fact.entry, entry);
-  return withEvent({ id, fact, entry: stored }, subscriptions, directory);
+/** Reads the events of claimed deliveries; those in memory without a request. */
+export async function readClaimed(
+  { claimed, subscriptions }: Claims,
+  { events, registry, directory }: DeliverySources,
+): Promise<PendingDelivery[]> {
+  const found = claimed.map(({ id, fact }) => events.cached(fact.entry, parseDeliveryId(id).eventId));
+  const places = claimed.flatMap(({ fact }, index) => (found[index] === null ? [fact.entry] : []));
+  const [texts, read] = await Promise.all([
+    registry.readSubscriptions(subscriptions),
+    events.readAllAt(places),
+  ]);
+  return claimed.map(({ id, fact }, index) => {
+    const entry = found[index] ?? read.shift() ?? null;
+    return withEvent({ id, fact, entry }, texts, directory);
+  });
 }
 
 /** Reads the deliveries of one message, in the order of the log. Omits those that have ended. */
@@ -158,19 +165,18 @@ export function cutAnswer(answer: string): string {
   return characters.length <= ANSWER_KEPT ? answer : `${characters.slice(0, ANSWER_KEPT).join('')}…`;
 }
 
-type Attempted = {
-  receiver: string;
+/** The end of a message: its deliveries, the one that leads it, and its attempt. */
+export type MessageEnd = {
   deliveries: readonly PendingDelivery[];
   lead: PendingDelivery;
-  attempt: Noting['attempt'];
-  /** Redis time. */
-  nowMs: number;
+  ended: EndedAttempt;
 };
 
 /** Emits and logs an attempt, the outcome of its deliveries, and the move of their receiver. */
-export function reportNoted(
-  { receiver, deliveries, lead, attempt, nowMs }: Attempted,
-  { outcome, moved }: Noted,
+export function reportRecorded(
+  receiver: string,
+  { deliveries, lead, ended: { attempt, nowMs } }: MessageEnd,
+  { outcome, moved }: Recorded,
   { signals, log }: { signals: Signals; log: Logger },
 ): void {
   const { outcome: result, durationMs, httpStatus, smtpCode, reason } = attempt;

@@ -1,9 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Receiver } from '../../config/config.ts';
 import type { Notifier } from '../../notifiers/notifier.ts';
-import type { ClaimOrder, Claims } from '../../store/deliveries.ts';
-import { type PendingDelivery, pendingDelivery } from './attempts.ts';
+import type { ClaimOrder, Claims, Recorded } from '../../store/deliveries.ts';
+import { type MessageEnd, type PendingDelivery, readClaimed, reportRecorded } from './attempts.ts';
 import { type ClaimTime, GroupSize, type MessageDeliveries, PrefetchBuffer, splitGroup } from './prefetch.ts';
-import { type DeliveryContext, type DeliveryRunner, type Places, runDelivery } from './run-delivery.ts';
+import { type DeliveryContext, type DeliveryRunner, runDelivery, type SentMessage } from './run-delivery.ts';
 
 /** Wait after an error of our own (Redis away, a bug). */
 const ERROR_RETRY_MS = 2_000;
@@ -12,22 +13,37 @@ const LONGEST_WAIT_MS = 30_000;
 
 const PREFETCHED_CHECK_MS = 1_000;
 
-/** Delivers a receiver's events at its pace. Holds each until its end is noted, so that no running process sends one twice. */
+/** Deliveries of ended attempts that one script records, since it blocks Redis. */
+const MOST_RECORDED = 500;
+
+/** An ended attempt that is to be recorded. `ids` are its deliveries that this process holds, `settle` is called afterwards. */
+type UnrecordedEnd = { end: MessageEnd; settle: () => void };
+
+/**
+ * Delivers a receiver's events at its pace. Holds each until its end is recorded, so that no running process sends one twice.
+ *
+ * One call to Redis is under way at a time. It records all attempts that have ended by then, and claims the next deliveries.
+ * Another script may claim in place of this one (`order` and `offer`).
+ */
 export class DeliveryWorker {
   readonly #receiver: Receiver;
   readonly #deps: DeliveryContext;
   readonly #runner: DeliveryRunner;
-  /** Deliveries that are being sent, or were sent and are not noted yet: id -> its end. */
-  readonly #held = new Map<string, Promise<void>>();
-  /** Those of them that have a place among the deliveries sent at once, until their end is on its way to Redis. */
+  /** Deliveries that are being sent, or were sent and are not recorded yet. */
+  readonly #held = new Set<string>();
+  /** Those of them that have a place among the deliveries sent at once, until their attempt ends. */
   readonly #placed = new Set<string>();
   readonly #dueAgain = new Set<string>();
+  readonly #sending = new Set<Promise<void>>();
   readonly #prefetched: PrefetchBuffer;
   readonly #groupSize: GroupSize;
   readonly #cut = new AbortController();
+  #ends: UnrecordedEnd[] = [];
   #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void> | null = null;
-  #isWokenAgain = false;
+  #call: Promise<void> | null = null;
+  #isWoken = false;
+  /** Claims that this process has given up, but still has in Redis: its next order returns them. */
+  #givenUp: string[] = [];
   /** Ends a claim that another script makes. */
   #ordered: ((claims: Claims | null) => void) | null = null;
   #state: 'new' | 'running' | 'closing' = 'new';
@@ -35,7 +51,14 @@ export class DeliveryWorker {
   constructor(receiver: Receiver, notifier: Notifier, deps: DeliveryContext) {
     this.#receiver = receiver;
     this.#deps = deps;
-    this.#runner = { receiver, notifier, deps, places: this.#noted(), cut: this.#cut.signal };
+    this.#runner = {
+      receiver,
+      notifier,
+      deps,
+      release: (ids) => this.#release(ids, null),
+      record: (end) => this.#record(end),
+      cut: this.#cut.signal,
+    };
     // Under a rate limit each delivery has its time, and a batch has rules of its own.
     const goesAhead = receiver.type === 'webhook' && receiver.rateLimit === null && receiver.concurrency > 1;
     this.#prefetched = new PrefetchBuffer(goesAhead ? receiver.concurrency : 0);
@@ -56,53 +79,39 @@ export class DeliveryWorker {
 
   wake(): void {
     if (this.#state !== 'running') return;
-    if (this.#looking !== null) {
-      this.#isWokenAgain = true;
-      return;
-    }
-    clearTimeout(this.#timer);
-    this.#during(this.#check());
+    this.#isWoken = true;
+    this.#advance();
   }
 
   order(): ClaimOrder | null {
-    if (this.#state !== 'running' || this.#looking !== null) return null;
+    if (this.#state !== 'running' || this.#call !== null || this.#ordered !== null) return null;
     const order = this.#order();
     if (order === null) return null;
+    clearTimeout(this.#timer);
     const { promise, resolve } = Promise.withResolvers<Claims | null>();
     this.#ordered = resolve;
-    this.#during(
-      promise.then((claims) => (claims === null ? this.#checkIn(ERROR_RETRY_MS) : this.#takeClaims(claims))),
-    );
+    this.#track(promise.then((claims) => this.#takeOffered(claims)));
     return order;
   }
 
   offer(claims: Claims | null): void {
     this.#ordered?.(claims);
-    this.#ordered = null;
   }
 
-  #during(claiming: Promise<void>): void {
-    this.#looking = claiming
-      .catch((error: unknown) => {
-        // A delivery claimed meanwhile is not held: the next claim queues it.
-        if (this.#state === 'running')
-          this.#deps.log.error({ receiver: this.#receiver.name, error }, 'delivery.error');
-        this.#checkIn(ERROR_RETRY_MS);
-      })
-      .finally(() => {
-        this.#looking = null;
-        if (this.#isWokenAgain) {
-          this.#isWokenAgain = false;
-          this.wake();
-        }
-      });
+  async #takeOffered(claims: Claims | null): Promise<void> {
+    try {
+      if (claims !== null) await this.#takeClaims(claims);
+      else this.#checkIn(ERROR_RETRY_MS);
+    } catch (error) {
+      this.#failed(error);
+    } finally {
+      this.#ordered = null;
+      this.#advance();
+    }
   }
 
   async idle(): Promise<void> {
-    while (this.#looking !== null || this.#held.size > 0) {
-      await this.#looking;
-      await Promise.all(this.#held.values());
-    }
+    while (this.#call !== null || this.#sending.size > 0) await Promise.all([this.#call, ...this.#sending]);
   }
 
   /** Stops claiming and waits for attempts under way; `abort` cuts them off and releases them. */
@@ -112,52 +121,76 @@ export class DeliveryWorker {
     const cut = (): void => this.#cut.abort(new DOMException('shutdown', 'AbortError'));
     abort.addEventListener('abort', cut);
     if (abort.aborted) cut();
-    await this.#looking;
-    await this.#return(this.#prefetched.clear());
-    await Promise.all(this.#held.values());
+    await this.#call;
+    await this.#releaseUnsent();
+    await this.idle();
+    await this.#releaseUnsent();
     abort.removeEventListener('abort', cut);
     await this.#runner.notifier.close();
   }
 
-  async #check(): Promise<void> {
-    const { sender, deliveries } = this.#deps;
-    const stale = this.#prefetched.removeStale();
-    if (stale.length > 0) await this.#return(stale);
-    const order = this.#order();
-    // The end of an attempt under way wakes it.
-    if (order === null) return this.#checkIn(this.#placed.size > 0 ? LONGEST_WAIT_MS : ERROR_RETRY_MS);
-    await this.#takeClaims(await deliveries.claim(this.#receiver.name, { process: sender.id, order }));
+  async #releaseUnsent(): Promise<void> {
+    const ids = [...this.#givenUp.splice(0), ...this.#prefetched.clear()];
+    if (ids.length > 0) await this.#release(ids, null).catch((error: unknown) => this.#failed(error));
   }
 
-  #order(): ClaimOrder | null {
+  /** Makes the next call where there is something to record or to claim. What comes during a call is part of the next one. */
+  #advance(): void {
+    if (this.#call !== null || (this.#ends.length === 0 && !this.#mayClaim(this.#isWoken))) return;
+    this.#call = this.#run()
+      .catch((error: unknown) => this.#failed(error))
+      .finally(() => {
+        this.#call = null;
+        this.#advance();
+      });
+  }
+
+  #mayClaim(isWanted: boolean): boolean {
+    return isWanted && this.#state === 'running' && this.#ordered === null;
+  }
+
+  async #run(): Promise<void> {
+    const { sender, deliveries } = this.#deps;
+    const { name } = this.#receiver;
+    const ends = this.#takeEnds();
+    const mayClaim = this.#mayClaim(true);
+    const order = mayClaim ? this.#order(ends) : null;
+    if (mayClaim) this.#isWoken = false;
+    if (order !== null) clearTimeout(this.#timer);
+    if (ends.length > 0) {
+      const claims = await this.#recordAll(ends, order);
+      if (claims !== null) await this.#takeClaims(claims);
+    } else if (order !== null) {
+      await this.#takeClaims(await deliveries.claim(name, { process: sender.id, order }));
+    } else {
+      // The end of an attempt under way claims the next.
+      this.#checkIn(this.#placed.size > 0 ? LONGEST_WAIT_MS : ERROR_RETRY_MS);
+    }
+  }
+
+  #takeEnds(): UnrecordedEnd[] {
+    let count = 0;
+    const end = this.#ends.findIndex(({ end }) => {
+      count += end.deliveries.length;
+      return count > MOST_RECORDED;
+    });
+    return this.#ends.splice(0, end === -1 ? this.#ends.length : Math.max(1, end));
+  }
+
+  /** Returns the order for the next claim; null where none is needed. `ends` are recorded in the same step. */
+  #order(ends: readonly UnrecordedEnd[] = []): ClaimOrder | null {
+    this.#giveUp(this.#prefetched.removeStale());
     const most = this.#wanted();
-    if (most === 0) return null;
+    if (most === 0 && this.#givenUp.length === 0) return null;
+    this.#givenUp = [];
     const { rateLimit } = this.#receiver;
+    const ended = new Set(ends.flatMap(({ end }) => end.ended.ids));
     return {
       most,
       intervalMs: rateLimit === null ? null : Math.ceil(1_000 / rateLimit),
       isTogether: this.#groupSize.canGrow,
-      held: [...this.#held.keys(), ...this.#prefetched.ids],
+      held: [...[...this.#held].filter((id) => !ended.has(id)), ...this.#prefetched.ids],
     };
-  }
-
-  async #takeClaims(claims: Claims): Promise<void> {
-    const clock = { redisMs: claims.nowMs, ownMs: performance.now() };
-    const texts = await this.#deps.registry.readSubscriptions(claims.subscriptions);
-    const pending: PendingDelivery[] = [];
-    for (const claimed of claims.claimed) {
-      if (this.#prefetched.has(claimed.id)) continue;
-      if (this.#held.has(claimed.id)) {
-        // It is due again before this process was notified that its last attempt is noted.
-        this.#dueAgain.add(claimed.id);
-        continue;
-      }
-      pending.push(pendingDelivery(claimed, texts, this.#deps));
-    }
-    const isCutShort = pending.length < claims.claimed.length;
-    await this.#takeIn(pending, { clock, isCutShort });
-    if (claims.waitMs !== null) this.#checkIn(claims.waitMs);
-    else this.#checkIn(LONGEST_WAIT_MS);
   }
 
   #wanted(): number {
@@ -166,40 +199,98 @@ export class DeliveryWorker {
     return places + (this.#deps.sender.isFull ? 0 : this.#prefetched.capacity);
   }
 
-  async #takeIn(
+  async #recordAll(ends: readonly UnrecordedEnd[], order: ClaimOrder | null): Promise<Claims | null> {
+    const { sender, deliveries } = this.#deps;
+    const all = ends.map(({ end }) => end.ended);
+    try {
+      const { recorded, claims } = await deliveries.record(this.#receiver.name, all, {
+        process: sender.id,
+        order,
+      });
+      for (const [index, one] of ends.entries()) this.#recorded(one, recorded[index]);
+      return claims;
+    } catch (error) {
+      this.#failed(error);
+      for (const one of ends) this.#track(this.#recordAlone(one));
+      return null;
+    }
+  }
+
+  /** Records an attempt that could not be recorded together with others. It retries until that is done. */
+  async #recordAlone(unrecorded: UnrecordedEnd): Promise<void> {
+    const { sender, deliveries } = this.#deps;
+    const { ended } = unrecorded.end;
+    for (;;) {
+      // A delivery that cannot be recorded has a place meanwhile: a crash would send it again, so there must be few of them.
+      for (const id of ended.ids) if (this.#held.has(id)) this.#place(id);
+      try {
+        const claimer = { process: sender.id, order: null };
+        const { recorded } = await deliveries.record(this.#receiver.name, [ended], claimer);
+        this.#recorded(unrecorded, recorded[0]);
+        return;
+      } catch (error) {
+        this.#failed(error);
+        if (this.#cut.signal.aborted) return unrecorded.settle();
+        await sleep(ERROR_RETRY_MS, undefined, { signal: this.#cut.signal }).catch(() => undefined);
+      }
+    }
+  }
+
+  #recorded({ end, settle }: UnrecordedEnd, recorded: Recorded | undefined): void {
+    settle();
+    if (recorded !== undefined) reportRecorded(this.#receiver.name, end, recorded, this.#deps);
+  }
+
+  async #takeClaims(claims: Claims): Promise<void> {
+    const clock = { redisMs: claims.nowMs, ownMs: performance.now() };
+    const claimed = claims.claimed.filter(({ id }) => {
+      // It is due again before this process was notified that its last attempt is recorded.
+      if (this.#held.has(id)) this.#dueAgain.add(id);
+      return !this.#held.has(id) && !this.#prefetched.has(id);
+    });
+    const pending = await readClaimed({ ...claims, claimed }, this.#deps);
+    this.#takeIn(pending, { clock, isCutShort: claimed.length < claims.claimed.length });
+    this.#checkIn(claims.waitMs ?? LONGEST_WAIT_MS);
+  }
+
+  #takeIn(
     claimed: readonly PendingDelivery[],
     { clock, isCutShort }: { clock: ClaimTime; isCutShort: boolean },
-  ): Promise<void> {
+  ): void {
     if (!this.#groupSize.canGrow) {
       for (const delivery of claimed) this.#prefetched.add({ deliveries: [delivery], clock });
       this.#begin();
-      if (!this.#prefetched.isOpen) await this.#return(this.#prefetched.clear());
+      if (!this.#prefetched.isOpen) this.#giveUp(this.#prefetched.clear());
       return;
     }
     // A missing one among them may be the one that another waits for.
     const { first, rest } = isCutShort ? { first: null, rest: claimed } : splitGroup(claimed);
     if (first !== null) this.#prefetched.add({ deliveries: first, clock });
     this.#begin();
-    await this.#return([...this.#prefetched.clear(), ...rest.map(({ id }) => id)]);
-    if (first !== null && this.#places() > 0) this.#isWokenAgain = true;
+    this.#giveUp([...this.#prefetched.clear(), ...rest.map(({ id }) => id)]);
+    if (first !== null && this.#places() > 0) this.#isWoken = true;
+  }
+
+  /** Gives up claims: the next call queues them, for they are not held. */
+  #giveUp(ids: readonly string[]): void {
+    if (ids.length === 0) return;
+    this.#givenUp.push(...ids);
+    this.#isWoken = true;
   }
 
   #begin(): void {
     while (this.#state === 'running' && this.#places() > 0) {
       const claimed = this.#prefetched.next();
       if (claimed === null) return;
-      const { deliveries, clock } = claimed;
-      this.#place(deliveries[0].id);
-      const end = this.#take(deliveries, clock).finally(() => {
-        for (const { id } of deliveries) this.#held.delete(id);
-        for (const { id } of deliveries) {
-          this.#giveWay(id);
-          // No longer held, it is queued and claimed again.
-          if (this.#dueAgain.delete(id)) this.wake();
-        }
-      });
-      for (const { id } of deliveries) this.#held.set(id, end);
+      for (const { id } of claimed.deliveries) this.#held.add(id);
+      this.#place(claimed.deliveries[0].id);
+      this.#track(this.#send(claimed.deliveries, claimed.clock));
     }
+  }
+
+  #track(work: Promise<void>): void {
+    const tracked = work.finally(() => this.#sending.delete(tracked));
+    this.#sending.add(tracked);
   }
 
   #places(): number {
@@ -207,14 +298,51 @@ export class DeliveryWorker {
     return Math.max(0, this.#deps.sender.capacity(this.#receiver.concurrency - placed, placed));
   }
 
-  /** Releases deliveries that are not sent now. If the release fails, the next claim queues them: they are not held. */
-  async #return(ids: readonly string[]): Promise<void> {
-    if (ids.length === 0) return;
-    const { deliveries, sender, log } = this.#deps;
-    const { name } = this.#receiver;
-    await deliveries
-      .release(name, { process: sender.id, ids, afterMs: null })
-      .catch((error: unknown) => log.error({ receiver: name, error }, 'delivery.error'));
+  async #send(claimed: MessageDeliveries, clock: ClaimTime): Promise<void> {
+    const ids = claimed.map(({ id }) => id);
+    let sent: SentMessage | number | null = null;
+    try {
+      sent = await runDelivery(claimed, clock, this.#runner);
+      if (typeof sent === 'number') await this.#release(ids, sent);
+    } catch (error) {
+      const isCut = this.#cut.signal.aborted;
+      if (!isCut) this.#deps.log.error({ delivery: claimed[0].id, error }, 'delivery.error');
+      await this.#release(ids, isCut ? null : ERROR_RETRY_MS).catch(() => undefined);
+    }
+    if (sent === null || typeof sent === 'number') this.#settle(ids);
+    else await this.#ended(claimed[0].id, ids, sent);
+  }
+
+  /** Records an attempt, and makes room for the next one. A receiver that fails gets no more than it is then allowed. */
+  async #ended(leader: string, ids: readonly string[], sent: SentMessage): Promise<void> {
+    const { outcome, durationMs } = sent.ended.attempt;
+    const isDelivered = outcome === 'delivered';
+    this.#groupSize.noteAttempt({ isDelivered, isPartial: sent.isPartial });
+    this.#giveUp(this.#prefetched.noteAttempt({ isDelivered, durationMs }));
+    const recorded = this.#record(sent, () => this.#settle(ids));
+    this.#leave(leader);
+    await recorded;
+  }
+
+  /** Resolves when an end is recorded, with all that end in this turn of the event loop or during the present call. */
+  #record(end: MessageEnd, settled: () => void = () => undefined): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const settle = (): void => {
+      settled();
+      resolve();
+    };
+    this.#ends.push({ end, settle });
+    if (this.#call === null && this.#ends.length === 1) setImmediate(() => this.#advance());
+    return promise;
+  }
+
+  #settle(ids: readonly string[]): void {
+    for (const id of ids) this.#held.delete(id);
+    for (const id of ids) {
+      const isDueAgain = this.#dueAgain.delete(id);
+      // No longer held, one that is due again is queued and claimed.
+      if (this.#leave(id) || isDueAgain) this.wake();
+    }
   }
 
   #place(id: string): void {
@@ -223,49 +351,26 @@ export class DeliveryWorker {
     this.#deps.sender.count(1);
   }
 
-  #giveWay(id: string): void {
-    if (!this.#placed.delete(id)) return;
+  #leave(id: string): boolean {
+    if (!this.#placed.delete(id)) return false;
     this.#deps.sender.count(-1);
     this.#begin();
-    this.wake();
+    return true;
   }
 
-  #noted(): Places {
-    return {
-      attempted: (attempt) => {
-        this.#groupSize.noteAttempt(attempt);
-        return this.#return(this.#prefetched.noteAttempt(attempt));
-      },
-      release: (ids) => this.#return(ids),
-      leave: (id) => this.#giveWay(id),
-      retain: (ids) => {
-        for (const id of ids) if (this.#held.has(id)) this.#place(id);
-      },
-      noted: ({ isDelivered }) => {
-        // A Redis that does not know the script yet notes it after the claim that was requested, which then does not see it.
-        if (!isDelivered || this.#placed.size === 0) this.wake();
-      },
-    };
+  #failed(error: unknown): void {
+    // A delivery claimed meanwhile is not held: the next claim queues it.
+    if (this.#state === 'running')
+      this.#deps.log.error({ receiver: this.#receiver.name, error }, 'delivery.error');
+    this.#checkIn(ERROR_RETRY_MS);
   }
 
   #checkIn(ms: number): void {
     clearTimeout(this.#timer);
     if (this.#state !== 'running') return;
-    const mostMs = this.#prefetched.ids.length > 0 ? PREFETCHED_CHECK_MS : LONGEST_WAIT_MS;
+    const mostMs = this.#prefetched.isEmpty ? LONGEST_WAIT_MS : PREFETCHED_CHECK_MS;
     this.#timer = setTimeout(() => this.wake(), Math.min(ms, mostMs));
     this.#timer.unref();
-  }
-
-  async #take(claimed: MessageDeliveries, clock: ClaimTime): Promise<void> {
-    const ids = claimed.map(({ id }) => id);
-    try {
-      const afterMs = await runDelivery(claimed, clock, this.#runner);
-      if (afterMs !== null) await this.#release(ids, afterMs);
-    } catch (error) {
-      const isCut = this.#cut.signal.aborted;
-      if (!isCut) this.#deps.log.error({ delivery: claimed[0].id, error }, 'delivery.error');
-      await this.#release(ids, isCut ? null : ERROR_RETRY_MS).catch(() => undefined);
-    }
   }
 
   async #release(ids: readonly string[], afterMs: number | null): Promise<void> {

@@ -41,8 +41,12 @@ export class PrefetchBuffer {
     return this.#waiting.flatMap(({ deliveries }) => deliveries.map(({ id }) => id));
   }
 
+  get isEmpty(): boolean {
+    return this.#waiting.length === 0;
+  }
+
   has(id: string): boolean {
-    return this.ids.includes(id);
+    return this.#waiting.some(({ deliveries }) => deliveries.some((one) => one.id === id));
   }
 
   add(claimed: ClaimedMessage): void {
@@ -55,13 +59,13 @@ export class PrefetchBuffer {
     return this.#waiting.shift() ?? null;
   }
 
-  /** Notes the result of an attempt. Returns the ids of deliveries that the caller must release. */
+  /** Notes the result of an attempt. Returns the ids of deliveries that the caller must give up. */
   noteAttempt(attempt: { isDelivered: boolean; durationMs: number }): string[] {
     this.#isQuick = attempt.isDelivered && attempt.durationMs <= QUICK_MS;
     return attempt.isDelivered ? this.removeStale() : this.clear();
   }
 
-  /** Removes all deliveries if one has waited too long. Returns their ids, which the caller must release. */
+  /** Removes all deliveries if one has waited too long. Returns their ids, which the caller must give up. */
   removeStale(): string[] {
     const [first] = this.#waiting;
     if (first === undefined || performance.now() - first.clock.ownMs <= LONGEST_WAIT_MS) return [];
@@ -71,6 +75,7 @@ export class PrefetchBuffer {
   }
 
   clear(): string[] {
+    if (this.isEmpty) return [];
     const { ids } = this;
     this.#waiting = [];
     return ids;

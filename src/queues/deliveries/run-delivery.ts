@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Receiver } from '../../config/config.ts';
 import { joinsWaiting, planBatch } from '../../domain/events/batching.ts';
@@ -6,11 +5,11 @@ import type { Directory } from '../../domain/transfers/chains.ts';
 import type { AttemptResult, Notifier } from '../../notifiers/notifier.ts';
 import type { Signals } from '../../signals.ts';
 import type { BatchStore } from '../../store/batches.ts';
-import type { DeliveryStore, Noting } from '../../store/deliveries.ts';
+import type { DeliveryStore, EndedAttempt } from '../../store/deliveries.ts';
 import type { DroppedStore } from '../../store/dropped.ts';
 import type { EventLog } from '../../store/event-log.ts';
 import type { Registry } from '../../store/registry.ts';
-import { cutAnswer, judge, type PendingDelivery, readPending, reportNoted } from './attempts.ts';
+import { cutAnswer, judge, type MessageEnd, type PendingDelivery, readPending } from './attempts.ts';
 import type { ClaimTime, MessageDeliveries } from './prefetch.ts';
 import type { Sender } from './sender.ts';
 
@@ -67,27 +66,21 @@ export type DeliveryContext = {
   log: Logger;
 };
 
-/** Callbacks for the attempts of a receiver. */
-export type Places = {
-  /** An attempt ended; `isPartial`: it sent only a part of its deliveries. Resolves when unsent ones are released. */
-  attempted: (attempt: { isDelivered: boolean; durationMs: number; isPartial: boolean }) => Promise<void>;
-  /** These are not sent now. Resolves when they have been released. */
-  release: (ids: readonly string[]) => Promise<void>;
-  /** The end of a delivery is on its way to Redis: another may begin. */
-  leave: (id: string) => void;
-  /** The ends of these could not be noted yet: they stay in their place. */
-  retain: (ids: readonly string[]) => void;
-  noted: (attempt: { isDelivered: boolean }) => void;
-};
-
-/** Runs the deliveries of one receiver; `cut` ends attempts at shutdown. */
+/**
+ * Runs the deliveries of one receiver; `cut` ends attempts at shutdown. `release` resolves when deliveries that are not sent now
+ * are free, `record` when an end is recorded.
+ */
 export type DeliveryRunner = {
   receiver: Receiver;
   notifier: Notifier;
   deps: DeliveryContext;
-  places: Places;
+  release: (ids: readonly string[]) => Promise<void>;
+  record: (end: MessageEnd) => Promise<void>;
   cut: AbortSignal;
 };
+
+/** A message that was sent, with its attempt. `isPartial`: it has only a part of the claimed deliveries. */
+export type SentMessage = MessageEnd & { isPartial: boolean };
 
 /** The unit of sending: one delivery, or those of a batch, the leading one first; and the process that claimed it. */
 type Message = {
@@ -97,36 +90,29 @@ type Message = {
   process: string | null;
 };
 
-const ERROR_RETRY_MS = 2_000;
-
 const NEWER_RETRY_MS = 30_000;
 
 /**
  * Runs claimed deliveries, one or several that are sent together. It decides whether one is sent now and with which others,
- * reads their events, makes the attempt, judges it and notes its end. Returns ms until they are due again; null when their end
- * is noted, or they were released.
+ * reads their events, makes the attempt, and judges it. Returns the attempt, which is to be recorded; ms until they are due
+ * again; or null when there is nothing to send.
  */
 export async function runDelivery(
   claimed: MessageDeliveries,
   clock: ClaimTime,
   runner: DeliveryRunner,
-): Promise<number | null> {
+): Promise<SentMessage | number | null> {
   const message = await prepare(claimed, clock, runner);
   if (message === null || typeof message === 'number') return message;
-  const { receiver, deps, places } = runner;
   // Another process may have claimed it while this one was stalled.
-  if (!deps.sender.isSure()) return 0;
+  if (!runner.deps.sender.isSure()) return 0;
   const { sent, attempt } = await makeAttempts(message, runner);
-  const isDelivered = attempt.result.outcome === 'delivered';
-  const isPartial = sent.deliveries.length < message.deliveries.length;
-  // Before another one may begin: a receiver that fails gets no more than it is then allowed.
-  const returned = places.attempted({ isDelivered, durationMs: attempt.result.durationMs, isPartial });
-  const noted = note(sent, notingOf(sent, attempt, { clock, receiver }), runner);
-  // A request made now reaches Redis behind the note, so it usually finds the receiver in its state after the attempt.
-  places.leave(claimed[0].id);
-  await Promise.all([returned, noted]);
-  places.noted({ isDelivered });
-  return null;
+  return {
+    deliveries: sent.deliveries,
+    lead: sent.lead,
+    ended: endOf(sent, attempt, { clock, receiver: runner.receiver }),
+    isPartial: sent.deliveries.length < message.deliveries.length,
+  };
 }
 
 /** Builds the message about some deliveries. Returns null when there is nothing to send, or ms until they are due again. */
@@ -146,7 +132,7 @@ async function prepare(
   if (deliveries.some(({ waits }) => waits)) return NEWER_RETRY_MS;
   for (const one of deliveries) {
     if (one.isGone) await drop(one, runner);
-    else if (one.missing !== null) await noteMissing(one, one.missing, { clock, runner });
+    else if (one.missing !== null) await recordMissing(one, one.missing, { clock, runner });
   }
   return messageOf(delivery, deliveries, { decision, process: deps.sender.id });
 }
@@ -189,7 +175,7 @@ async function makeAttempts(
   const isTogether = message.batch === null && message.deliveries.length > 1;
   if (!isTogether || attempt.result.outcome === 'delivered') return { sent: message, attempt };
   const { lead, deliveries } = message;
-  await runner.places.release(deliveries.filter(({ id }) => id !== lead.id).map(({ id }) => id));
+  await runner.release(deliveries.filter(({ id }) => id !== lead.id).map(({ id }) => id));
   const alone = { ...message, deliveries: [lead] };
   return { sent: alone, attempt: await makeAttempt(alone, runner) };
 }
@@ -222,27 +208,33 @@ function takesOne(receiver: string): string {
   return `receiver ${receiver} takes one event at a time, but several are to be sent`;
 }
 
-function notingOf(
-  { deliveries, process }: Message,
+function endOf(
+  { lead, deliveries, process }: Message,
   { result, atMs }: TimedAttempt,
   { clock, receiver }: { clock: ClaimTime; receiver: Receiver },
-): Noting {
+): EndedAttempt {
+  const nowMs = nowBy(clock);
   const verdict = judge({
     result,
     facts: deliveries.map(({ fact }) => fact),
     retries: receiver.retries,
     claimedMs: clock.redisMs,
-    nowMs: nowBy(clock),
+    nowMs,
   });
   const { retryAfterMs: _, answer, ...rest } = result;
   return {
+    ids: idsOf(lead, deliveries),
     ...verdict,
     attempt: { ...rest, answer: cutAnswer(answer), atMs, nextAtMs: verdict.nextAtMs },
     answer: result.outcome === 'delivered' ? '' : answer,
     disableAfterMs: receiver.disableAfterMs,
     process,
-    nowMs: nowBy(clock),
+    nowMs,
   };
+}
+
+function idsOf(lead: PendingDelivery, deliveries: readonly PendingDelivery[]): [string, ...string[]] {
+  return [lead.id, ...deliveries.flatMap(({ id }) => (id === lead.id ? [] : [id]))];
 }
 
 async function drop({ id }: PendingDelivery, { receiver, deps }: DeliveryRunner): Promise<void> {
@@ -251,12 +243,13 @@ async function drop({ id }: PendingDelivery, { receiver, deps }: DeliveryRunner)
   if (count > 0) deps.signals.emit('receiver.events-dropped', { receiver: name, count });
 }
 
-async function noteMissing(
+async function recordMissing(
   delivery: PendingDelivery,
   reason: string,
   { clock, runner }: { clock: ClaimTime; runner: DeliveryRunner },
 ): Promise<void> {
-  const noting: Noting = {
+  const ended: EndedAttempt = {
+    ids: [delivery.id],
     attempt: { ...NOT_SENT, reason, atMs: Date.now() },
     outcome: 'dead',
     nextAtMs: null,
@@ -267,30 +260,7 @@ async function noteMissing(
     process: null,
     nowMs: nowBy(clock),
   };
-  await note({ deliveries: [delivery], lead: delivery }, noting, runner);
-}
-
-/** Notes an attempt with all its deliveries in one step. It retries until a sent message is noted. */
-async function note(
-  { deliveries, lead }: { deliveries: readonly PendingDelivery[]; lead: PendingDelivery },
-  noting: Noting,
-  { receiver: { name: receiver }, deps, places, cut }: DeliveryRunner,
-): Promise<void> {
-  const { deliveries: store, log } = deps;
-  const others = deliveries.filter(({ id }) => id !== lead.id).map(({ id }) => id);
-  for (;;) {
-    try {
-      const noted = await store.record(receiver, { ...noting, ids: [lead.id, ...others] });
-      reportNoted({ receiver, deliveries, lead, attempt: noting.attempt, nowMs: noting.nowMs }, noted, deps);
-      return;
-    } catch (error) {
-      log.error({ receiver, delivery: lead.id, error }, 'delivery.error');
-      if (cut.aborted) return;
-      // A delivery that cannot be noted retains its place: a crash would send it again, so there must be few of them.
-      places.retain(deliveries.map(({ id }) => id));
-      await sleep(ERROR_RETRY_MS, undefined, { signal: cut }).catch(() => undefined);
-    }
-  }
+  await runner.record({ deliveries: [delivery], lead: delivery, ended });
 }
 
 type SendDecision = Extract<BatchDecision, { do: 'send' }>;

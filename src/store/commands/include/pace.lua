@@ -70,6 +70,13 @@ local function wake(wakes, name, process)
   redis.call('XADD', wakes, 'MAXLEN', '~', '10000', '*', 'receiver', name, 'process', process or '')
 end
 
+-- As `wake`, where any process but `process` sends deliveries (senders: store/senders.ts). One that starts claims by itself.
+local function wakeOthers(wakes, senders, name, process)
+  local count = redis.call('ZCARD', senders)
+  if count == 0 or (count == 1 and redis.call('ZSCORE', senders, process)) then return end
+  wake(wakes, name, process)
+end
+
 -- Notifies the operator of a move. `pace` is { receiver, events, subject, now }.
 local function notify(pace, template, word, by)
   local sequence = whole(add(pace.receiver, 'sequence', 1))
@@ -94,17 +101,25 @@ local function disablePace(pace, by, template)
   redis.call('HDEL', pace.receiver, 'successes')
 end
 
-local function notBeforeOf(receiver, now)
-  local at = numberOf(receiver, 'notBefore') or 0
-  if at - now > (numberOf(receiver, 'span') or REST_MOST_MS) then return 0 end
+-- Returns the time of the next attempt, from its stored time and span; 0 where it is none that is ever set.
+local function startOf(notBefore, span, now)
+  local at = tonumber(notBefore or '') or 0
+  if at - now > (tonumber(span or '') or REST_MOST_MS) then return 0 end
   return at
 end
 
--- Returns a time in the past; nil for a time ahead.
-local function pastOf(receiver, field, now)
-  local at = numberOf(receiver, field)
+local function notBeforeOf(receiver, now)
+  local stored = redis.call('HMGET', receiver, 'notBefore', 'span')
+  return startOf(stored[1], stored[2], now)
+end
+
+-- Returns a stored time that is in the past; nil for a time ahead.
+local function inPast(stored, now)
+  local at = tonumber(stored or '')
   return at and at <= now and at or nil
 end
+
+local function pastOf(receiver, field, now) return inPast(redis.call('HGET', receiver, field), now) end
 
 local function waitFor(pace, ms)
   local at = pace.now + ms
@@ -120,30 +135,33 @@ local function waitForProbe(pace, atLeastMs)
   waitFor(pace, math.max(interval, atLeastMs))
 end
 
--- Records a success. `claimedAt` is the time at which its attempt began; `isDrained`: nothing is open. Returns the name that
--- is reported or '', and whether what waits is to be queued at once.
-local function paceSucceeded(pace, claimedAt, isDrained, template)
+-- Records `count` successes. `claimedAt` is the time at which the last of their attempts began; `pending` is the key of what is
+-- open. Returns the name that is reported or '', and whether what waits is to be queued at once.
+local function paceSucceeded(pace, count, claimedAt, pending, template)
   local receiver = pace.receiver
+  local stored = redis.call('HMGET', receiver, 'state', 'restedAt', 'reported', 'since', 'failures', 'refused', 'refusals')
   redis.call('HSET', receiver, 'lastSuccessAt', whole(pace.now))
-  local state = stateOf(receiver)
+  local state = stored[1] or 'ok'
   if isHeld(state) then return '', false end
   local forward = false
   -- An attempt that was under way when the receiver requested a wait has no meaning for the time after it.
-  local isOld = state == 'resting' and claimedAt < (pastOf(receiver, 'restedAt', pace.now) or 0)
+  local isOld = state == 'resting' and claimedAt < (inPast(stored[2], pace.now) or 0)
   if isCautious(state) and not isOld then
     setState(receiver, 'ok')
     forward = true
   end
   local word = ''
-  if redis.call('HEXISTS', receiver, 'reported') == 1 then
-    if isDrained or add(receiver, 'successes', 1) >= SUCCESSES then
+  if stored[3] then
+    if redis.call('ZCARD', pending) == 0 or add(receiver, 'successes', count) >= SUCCESSES then
       word = 'recovered'
       notify(pace, template, word, 'success')
       redis.call('HDEL', receiver, 'reported', 'successes')
       redis.call('HSET', receiver, 'recoveredAt', whole(pace.now))
     end
   end
-  redis.call('HDEL', receiver, 'since', 'failures', 'refused', 'refusals')
+  if stored[4] or stored[5] or stored[6] or stored[7] then
+    redis.call('HDEL', receiver, 'since', 'failures', 'refused', 'refusals')
+  end
   return word, forward
 end
 
@@ -203,22 +221,31 @@ local function paceFailed(pace, failure, templates)
   return 'failing', forward
 end
 
--- Returns the allowed attempts: { most, cautious, waitMs (until more are; nil) }. `underWay` counts the attempts under way.
+-- Returns the allowed attempts: { most, state, cautious, waitMs (until more are; nil), probed (turn of the last that was tried
+-- alone; nil) }. `underWay` counts the attempts under way.
 local function paceAllows(receiver, now, wanted, underWay, intervalMs)
-  local state = stateOf(receiver)
-  if isHeld(state) then return { most = 0 } end
-  local allowed = { most = wanted, cautious = isCautious(state) }
+  local stored = redis.call('HMGET', receiver, 'state', 'notBefore', 'span', 'slot', 'probed')
+  local state = stored[1] or 'ok'
+  local allowed = { most = 0, state = state, cautious = isCautious(state), probed = tonumber(stored[5] or '') }
+  if isHeld(state) then return allowed end
   if allowed.cautious then
-    local waitMs = notBeforeOf(receiver, now) - now
-    if waitMs > 0 then return { most = 0, waitMs = waitMs } end
-    if underWay > 0 then return { most = 0 } end
-    allowed.most = math.min(wanted, 1)
+    local waitMs = startOf(stored[2], stored[3], now) - now
+    if waitMs > 0 then
+      allowed.waitMs = waitMs
+      return allowed
+    end
+    if underWay > 0 then return allowed end
+    wanted = math.min(wanted, 1)
   end
   if intervalMs then
     -- A slot further ahead than one interval comes from a clock that jumped, or a rate that was lower.
-    local waitMs = (numberOf(receiver, 'slot') or 0) - now
-    if waitMs > 0 and waitMs <= intervalMs then return { most = 0, waitMs = waitMs } end
-    allowed.most = math.min(allowed.most, 1)
+    local waitMs = (tonumber(stored[4] or '') or 0) - now
+    if waitMs > 0 and waitMs <= intervalMs then
+      allowed.waitMs = waitMs
+      return allowed
+    end
+    wanted = math.min(wanted, 1)
   end
+  allowed.most = wanted
   return allowed
 end

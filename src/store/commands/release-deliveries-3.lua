@@ -2,8 +2,9 @@
   Releases deliveries that a process claimed and has not sent.
 
   KEYS
-    queue  keys    base of the receiver's queue: see include/queue.lua
-    wakes  stream  receivers with something to do
+    queue    keys    base of the receiver's queue: see include/queue.lua
+    wakes    stream  receivers with something to do
+    senders  zset    process -> time until which it counts as alive, ms
 
   ARGV
     process         text
@@ -29,5 +30,5 @@ for index = 1, #ARGV.ids do
     count = count + 1
   end
 end
-if count > 0 and ARGV.afterMs == '' then wake(KEYS.wakes, ARGV.receiver, ARGV.process) end
+if count > 0 and ARGV.afterMs == '' then wakeOthers(KEYS.wakes, KEYS.senders, ARGV.receiver, ARGV.process) end
 return count
