@@ -129,7 +129,7 @@ export class DeliveryStore {
         ...this.#keysOf(receiver),
         relayLease: keys.relayLease,
         cursors: keys.cursors,
-        events: keys.events,
+        senders: keys.senders,
         subscriptions: keys.subscriptions,
       },
       args: {

@@ -529,7 +529,7 @@ export const scripts = {
   /** Opens new deliveries of one receiver, queues them, and moves the receiver's cursor. */
   openDeliveries: script({
     file: 'open-deliveries-8',
-    keys: ['pending', 'queue', 'receiver', 'relayLease', 'cursors', 'wakes', 'events', 'subscriptions'],
+    keys: ['pending', 'queue', 'receiver', 'relayLease', 'cursors', 'wakes', 'senders', 'subscriptions'],
     args: {
       fence: arg.text,
       receiver: arg.text,
@@ -558,7 +558,7 @@ export const scripts = {
         nowMs: reply.optional(reply.number),
         waitMs: reply.optional(reply.number),
         subscriptions: reply.hash,
-        claimed: reply.rows({ id: reply.text, fact: reply.hash, entry: reply.list(reply.text) }),
+        claimed: reply.rows({ id: reply.text, fact: reply.hash }),
       }),
     ),
   }),

@@ -55,7 +55,7 @@ test('keys and arguments are sent in the order of the header, for any order in t
       tracked: 't',
     },
     keys: {
-      ...{ subscriptions: 'k8', wakes: 'k6', events: 'k7', cursors: 'k5', relayLease: 'k4' },
+      ...{ subscriptions: 'k8', wakes: 'k6', senders: 'k7', cursors: 'k5', relayLease: 'k4' },
       ...{ receiver: 'k3', queue: 'k2', pending: 'k1' },
     },
   });

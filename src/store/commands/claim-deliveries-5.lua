@@ -31,5 +31,5 @@ local nowMs, waitMs, texts, claimed, returned = claimDeliveries({
   receiver = KEYS.receiver, queue = KEYS.queue, subscriptions = KEYS.subscriptions, tracked = ARGV.tracked,
   deliveryPrefix = ARGV.deliveryPrefix,
 }, ARGV.process, ARGV.order)
-if returned > 0 then wakeOthers(KEYS.wakes, KEYS.senders, ARGV.receiver, ARGV.process) end
+if returned > 0 then wakeOthers(KEYS.wakes, KEYS.senders, KEYS.queue .. ':due', ARGV.receiver, ARGV.process) end
 return { nowMs, waitMs, texts, unpack(claimed) }

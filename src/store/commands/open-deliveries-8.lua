@@ -9,7 +9,7 @@
     relayLease     string  fencing token of the relay
     cursors        hash    receiver -> entry
     wakes          stream  receivers with something to do
-    events         stream  the event log
+    senders        zset    process -> time until which it counts as alive, ms
     subscriptions  hash    name -> definition
 
   ARGV
@@ -39,8 +39,7 @@
     nowMs          number?  Redis time of the claim; none without an order
     waitMs         number?  ms until more may be claimed; none when something else has to happen first
     subscriptions  hash     name -> text of the subscriptions that lead to the receiver
-    claimed        ...[id text, fact hash, entry list of text]
-                            claimed deliveries, the fields of their facts, and those of their events' entries
+    claimed        ...[id text, fact hash]  claimed deliveries, and the fields of their facts
 
   Nothing when another process relays now.
 ]]
@@ -137,13 +136,13 @@ if remembered then
   for _, name in ipairs(remembered.passed) do redis.call('HSET', KEYS.cursors, name, ARGV.cursor) end
   if remembered.counted ~= '' then redis.call('SET', remembered.counted, ARGV.cursor) end
 end
-if isNew then
-  redis.call('HSET', KEYS.receiver, 'turn', whole(turn))
-  wake(KEYS.wakes, ARGV.receiver, ARGV.process)
+if isNew then redis.call('HSET', KEYS.receiver, 'turn', whole(turn)) end
+local nowMs, waitMs, texts, claimed, returned = '', '', {}, {}, 0
+if ARGV.order ~= '' then
+  nowMs, waitMs, texts, claimed, returned = claimDeliveries({
+    receiver = KEYS.receiver, queue = KEYS.queue, subscriptions = KEYS.subscriptions, tracked = ARGV.tracked,
+    deliveryPrefix = prefix,
+  }, ARGV.process, ARGV.order)
 end
-if ARGV.order == '' then return { 1, results, '', '', {} } end
-local nowMs, waitMs, texts, claimed = claimDeliveries({
-  receiver = KEYS.receiver, queue = KEYS.queue, events = KEYS.events, subscriptions = KEYS.subscriptions,
-  tracked = ARGV.tracked, deliveryPrefix = prefix,
-}, ARGV.process, ARGV.order)
+if isNew or returned > 0 then wakeOthers(KEYS.wakes, KEYS.senders, queue.due, ARGV.receiver, ARGV.process) end
 return { 1, results, nowMs, waitMs, texts, unpack(claimed) }

@@ -264,5 +264,5 @@ if ARGV.order ~= '' then
     deliveryPrefix = prefix,
   }, ARGV.process, ARGV.order)
 end
-if forward or returned > 0 then wakeOthers(KEYS.wakes, KEYS.senders, ARGV.receiver, ARGV.process) end
+if forward or returned > 0 then wakeOthers(KEYS.wakes, KEYS.senders, queue.due, ARGV.receiver, ARGV.process) end
 return { nowMs, waitMs, texts, recorded, unpack(claimed) }

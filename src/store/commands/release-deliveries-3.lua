@@ -30,5 +30,5 @@ for index = 1, #ARGV.ids do
     count = count + 1
   end
 end
-if count > 0 and ARGV.afterMs == '' then wakeOthers(KEYS.wakes, KEYS.senders, ARGV.receiver, ARGV.process) end
+if count > 0 and ARGV.afterMs == '' then wakeOthers(KEYS.wakes, KEYS.senders, queue.due, ARGV.receiver, ARGV.process) end
 return count

@@ -70,11 +70,11 @@ local function wake(wakes, name, process)
   redis.call('XADD', wakes, 'MAXLEN', '~', '10000', '*', 'receiver', name, 'process', process or '')
 end
 
--- As `wake`, where any process but `process` sends deliveries (senders: store/senders.ts). One that starts claims by itself.
-local function wakeOthers(wakes, senders, name, process)
+-- As `wake`, where another process sends deliveries (`senders`) and something is `due`. A process that starts needs no wake.
+local function wakeOthers(wakes, senders, due, name, process)
   local count = redis.call('ZCARD', senders)
   if count == 0 or (count == 1 and redis.call('ZSCORE', senders, process)) then return end
-  wake(wakes, name, process)
+  if redis.call('ZCARD', due) > 0 then wake(wakes, name, process) end
 end
 
 -- Notifies the operator of a move. `pace` is { receiver, events, subject, now }.
