@@ -169,7 +169,7 @@ export class Feed {
     let place = this.#place ?? (await this.#books.place()) ?? (await this.#begin(nowMs));
     const broke = await findBreak(place, this.#sources.events);
     if (broke !== null) place = await this.#passBreak(place, broke, nowMs);
-    const { entries, more } = await this.#sources.events.after(place.entry, BATCH);
+    const { entries, more } = await this.#sources.events.scan(place.entry, BATCH);
     const batch = await readBatch(entries, this.#sources.events);
     const seen = await this.#seen(batch.facts);
     const isAtEnd = !more && !batch.isCut && batch.stoppedBy === null;

@@ -28,6 +28,8 @@ const MOST_TRIMMED_PIECES = 20;
 /** Consecutive entries of the log. `more`: the requested range may have more after them. */
 export type LogPiece = { entries: LogEntry[]; more: boolean };
 
+type LogRange = { from: string; to: string; count: number; order: '' | 'backward' };
+
 /** The event log: one Redis Stream, the outbox and the history at once. */
 export class EventLog {
   readonly #redis: RedisClient;
@@ -44,6 +46,12 @@ export class EventLog {
   /** Returns the entries after one, oldest first: at most `count`, fewer where they are large. */
   async after(entry: string, count: number): Promise<LogPiece> {
     return this.#piece({ from: `(${entry}`, to: '+', count, order: '' });
+  }
+
+  /** As `after`, for a reader whose entries are not delivered then: it leaves the memory to those that are. */
+  async scan(entry: string, count: number): Promise<LogPiece> {
+    const { rows, more } = await this.#rows({ from: `(${entry}`, to: '+', count, order: '' });
+    return { entries: rows.map(({ id, fields }) => this.#heldOf(id, fields) ?? parseEntry(id, fields)), more };
   }
 
   /** Waits on its own connection for entries after one, at most `waitMs`. Returns the first; none where none came. */
@@ -64,8 +72,8 @@ export class EventLog {
   }
 
   read(id: string, fields: readonly string[]): LogEntry {
-    const known = this.#read.get(id);
-    if (known !== undefined && isSame(known.fields, fields)) return known.entry;
+    const held = this.#heldOf(id, fields);
+    if (held !== null) return held;
     const entry = parseEntry(id, fields);
     this.#remove(id);
     const bytes = fields.reduce((sum, field) => sum + Buffer.byteLength(field, 'utf8'), 0);
@@ -76,6 +84,11 @@ export class EventLog {
       this.#remove(oldest);
     }
     return entry;
+  }
+
+  #heldOf(id: string, fields: readonly string[]): LogEntry | null {
+    const held = this.#read.get(id);
+    return held !== undefined && isSame(held.fields, fields) ? held.entry : null;
   }
 
   /** Returns the entry of an event that was read before; null where it is not in memory, or another one. */
@@ -162,16 +175,14 @@ export class EventLog {
     return this.#piece({ from: `(${after}`, to: `(${before}`, count, order: '' });
   }
 
-  async #piece(piece: {
-    from: string;
-    to: string;
-    count: number;
-    order: '' | 'backward';
-  }): Promise<LogPiece> {
-    const { count: most, ...range } = piece;
-    const args = { ...range, most, mostBytes: MOST_PIECE_BYTES };
-    const { rows, more } = await scripts.readLog(this.#redis, { keys: this.#keys, args });
+  async #piece(range: LogRange): Promise<LogPiece> {
+    const { rows, more } = await this.#rows(range);
     return { entries: rows.map(({ id, fields }) => this.read(id, fields)), more };
+  }
+
+  async #rows({ count: most, ...range }: LogRange) {
+    const args = { ...range, most, mostBytes: MOST_PIECE_BYTES };
+    return scripts.readLog(this.#redis, { keys: this.#keys, args });
   }
 }
 

@@ -90,7 +90,7 @@ export class CheckFeed {
     const place = await this.#placeOf(from);
     if (place.isNew) await checks.feed({ token, from, to: place.cursor(place.entry) }, []);
     if (place.isNew) return 'more';
-    const { entries, more } = await events.after(place.entry, BATCH);
+    const { entries, more } = await events.scan(place.entry, BATCH);
     const newer = entries.findIndex((entry) => entry.kind === 'unreadable' && isOfNewerVersion(entry));
     const readable = newer === -1 ? entries : entries.slice(0, newer);
     const last = readable.at(-1);

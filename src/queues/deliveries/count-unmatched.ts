@@ -25,7 +25,7 @@ export async function countUnmatched(
 ): Promise<{ more: boolean; reached: string | null }> {
   const { events, registry, unmatched } = stores;
   const known = ahead?.after === from ? ahead : null;
-  const { entries, more } = known?.piece ?? (await events.after(from, BATCH));
+  const { entries, more } = known?.piece ?? (await events.scan(from, BATCH));
   const { facts, last, isCut } = await readBatch(entries, events);
   if (last === null) return { more: false, reached: from };
   const matching: Matching = {
