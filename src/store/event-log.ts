@@ -51,7 +51,10 @@ export class EventLog {
   /** As `after`, for a reader whose entries are not delivered then: it leaves the memory to those that are. */
   async scan(entry: string, count: number): Promise<LogPiece> {
     const { rows, more } = await this.#rows({ from: `(${entry}`, to: '+', count, order: '' });
-    return { entries: rows.map(({ id, fields }) => this.#heldOf(id, fields) ?? parseEntry(id, fields)), more };
+    return {
+      entries: rows.map(({ id, fields }) => this.#heldOf(id, fields) ?? parseEntry(id, fields)),
+      more,
+    };
   }
 
   /** Waits on its own connection for entries after one, at most `waitMs`. Returns the first; none where none came. */

@@ -51,7 +51,8 @@
 -- @include remembered
 if redis.call('GET', KEYS.relayLease) ~= ARGV.fence then return {} end
 local remembered = ARGV.remembered ~= '' and cjson.decode(ARGV.remembered)
-if remembered and not isRemembered(remembered, { cursors = KEYS.cursors, receiver = KEYS.receiver, pending = KEYS.pending }, ARGV.receiver) then return { 0, {}, '', '', {} } end
+local compared = { cursors = KEYS.cursors, receiver = KEYS.receiver, pending = KEYS.pending }
+if remembered and not isRemembered(remembered, compared, ARGV.receiver) then return { 0, {}, '', '', {} } end
 local queue = openQueue(KEYS.queue)
 local prefix, replay = ARGV.deliveryPrefix, ARGV.replay
 local now = timeMs()
