@@ -1,7 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import type { Dispatcher } from 'undici';
 import type { AttemptResult } from '../notifier.ts';
-import { MAX_ANSWER_BYTES, MAX_READ } from '../printable.ts';
 
 /** An answer's status, its `Retry-After` header, whether its body ended, and the timeout that ended the attempt. */
 export type AnswerFacts = {
@@ -89,31 +87,4 @@ export function parseRetryAfter(header: string | undefined, nowMs: number): numb
 /** An HTTP date begins with the name of a day; `Date.parse` alone would also read `-1` as a year. */
 function httpDateMs(text: string): number {
   return /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)/.test(text) ? Date.parse(text) : Number.NaN;
-}
-
-/** Unchanged start of an answer's body; `ended`: it ended or reached the cap, not broke off; `cut`: more may have followed. */
-export type AnswerStart = { text: string; ended: boolean; cut: boolean };
-
-/**
- * Reads a body until 1 KiB has come. A longer body is cut there, with its connection, and counts as ended: it must not cost a
- * success that a status has already promised. Never throws: a body that breaks off, or is aborted, yields the bytes that
- * arrived.
- */
-export async function readAnswerStart(body: Dispatcher.ResponseData['body']): Promise<AnswerStart> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  let ended = true;
-  try {
-    // Leaving the loop destroys the stream and with it the connection.
-    for await (const chunk of body) {
-      chunks.push(chunk);
-      length += chunk.length;
-      if (length >= MAX_ANSWER_BYTES) break;
-    }
-  } catch {
-    ended = false;
-  }
-  const bytes = Buffer.concat(chunks).subarray(0, MAX_READ);
-  const text = new TextDecoder('utf-8').decode(bytes, { stream: true }).replaceAll('\ufffd', '?');
-  return { text, ended, cut: !ended || length >= MAX_ANSWER_BYTES };
 }

@@ -22,6 +22,9 @@ const MAX_INFORMATIONAL_BYTES = LIMITS.receiverHeader.bytes;
 /** Beginning of an answer that may be informational; `#` is any digit. */
 const INFORMATIONAL_START = 'HTTP/1.# 1##';
 
+/** Interval of TCP probes: without them a firewall drops a quiet connection after half a minute, and reports it to nobody. */
+const PROBE_EVERY_MS = 15_000;
+
 /**
  * Bounds a connector: ends a connection that is not made in time, to the millisecond. undici takes up to a second longer, and
  * the next attempts would wait for a place that long. A connection that is made breaks when one request is answered with more
@@ -40,56 +43,82 @@ export function boundedConnector(
     socket = connect(target, (...[error, made]) => {
       clearTimeout(timer);
       if (error !== null) return callback(error, null);
-      capAnswers(made);
+      made.setKeepAlive(true, PROBE_EVERY_MS);
+      boundAnswers(made);
       callback(null, made);
     });
   };
 }
 
-/**
- * Limits the bytes for one request, and removes informational answers from them: undici breaks the connection at an unasked `100
- * Continue`. A socket carries one request at a time, so bytes after a write belong to that write. This listens before undici
- * does, and so sees all bytes first.
- */
-function capAnswers(socket: Socket): void {
-  let written = socket.bytesWritten;
-  let readBefore = socket.bytesRead;
-  let read = socket.bytesRead;
-  let skip: SkipInformational | null = null;
-  socket.on('readable', () => {
-    if (socket.bytesWritten !== written) {
-      written = socket.bytesWritten;
-      readBefore = read;
-      skip = skipInformational();
-    }
-    read = socket.bytesRead;
-    if (read - readBefore > MAX_ANSWER_BYTES) {
-      socket.destroy(new AnswerTooLongError(`an answer of more than ${MAX_ANSWER_BYTES / 1_024} KiB`));
-    } else if (skip !== null) {
-      const { rest, problem } = skip(readAll(socket));
-      if (problem !== null) socket.destroy(new AnswerTooLongError(problem));
-      if (rest.length === 0) return;
-      // The answer itself has begun: the rest of it is undici's.
-      skip = null;
-      socket.unshift(rest);
-    }
-  });
+/** Ends of connections on which an earlier request was answered, and no byte came for the one after it. */
+const STALE = new WeakSet<object>();
+
+/** True for the end of a connection that the receiver may have closed before it had the request. */
+export function isStale(error: unknown): boolean {
+  return typeof error === 'object' && error !== null && STALE.has(error);
 }
 
-function readAll(socket: Socket): Buffer {
-  const chunks: Buffer[] = [];
-  for (let chunk = socket.read(); chunk !== null; chunk = socket.read()) chunks.push(chunk);
-  return Buffer.concat(chunks);
+/**
+ * Limits the bytes for one request, and removes informational answers from them: undici breaks the connection at an unasked `100
+ * Continue`. A socket carries one request at a time, so bytes after a write belong to that write. Replaces `read`, which undici
+ * calls for all bytes: to read them first and put them back costs as much as parsing them.
+ */
+function boundAnswers(socket: Socket): void {
+  const readRaw: (size?: number) => Buffer | null = socket.read.bind(socket);
+  let written = socket.bytesWritten;
+  let read = 0;
+  let answers = 0;
+  let skip: SkipInformational | null = null;
+
+  socket.read = (size?: number): Buffer | null => {
+    for (;;) {
+      const chunk = readRaw(size);
+      if (chunk === null) return null;
+      if (socket.bytesWritten !== written) {
+        written = socket.bytesWritten;
+        read = 0;
+        skip = skipInformational();
+      }
+      read += chunk.length;
+      if (read > MAX_ANSWER_BYTES) {
+        socket.destroy(new AnswerTooLongError(`an answer of more than ${MAX_ANSWER_BYTES / 1_024} KiB`));
+        return null;
+      }
+      if (skip === null) return chunk;
+      const { rest, problem } = skip(chunk);
+      if (problem !== null) {
+        socket.destroy(new AnswerTooLongError(problem));
+        return null;
+      }
+      if (rest.length === 0) continue;
+      // The answer itself has begun: the rest of it is undici's.
+      skip = null;
+      answers += 1;
+      return rest;
+    }
+  };
+
+  // An informational answer, too, shows that the receiver has the request.
+  const mark = <T extends Error>(error: T): T => {
+    if (answers > 0 && (skip === null || socket.bytesWritten !== written)) STALE.add(error);
+    return error;
+  };
+  socket.on('error', mark);
+  // undici would destroy it with an error of its own, which cannot be marked.
+  socket.on('end', () => {
+    const error = mark(new errors.SocketError('other side closed'));
+    if (isStale(error)) socket.destroy(error);
+  });
 }
 
 /** Takes the next bytes for a request. `rest` begins with the answer itself; empty while that has not come. */
 type SkipInformational = (bytes: Buffer) => { rest: Buffer; problem: string | null };
 
 function skipInformational(): SkipInformational {
-  let held: Buffer = Buffer.alloc(0);
+  let held: Buffer = NOTHING;
   let skipped = 0;
   return (bytes) => {
-    held = Buffer.concat([held, bytes]);
+    held = held.length === 0 ? bytes : Buffer.concat([held, bytes]);
     while (mayBeInformational(held)) {
       const end = held.indexOf(HEADER_END);
       if ((end === -1 ? held.length : end) > MAX_INFORMATIONAL_BYTES) {
@@ -109,8 +138,13 @@ function skipInformational(): SkipInformational {
 const NOTHING = Buffer.alloc(0);
 const HEADER_END = '\r\n\r\n';
 
+/** Place of the first digit of the status, which decides about most answers. */
+const FIRST_DIGIT = INFORMATIONAL_START.indexOf(' ') + 1;
+const ONE = 0x31;
+
 /** True when an informational answer begins here, or may: the bytes can end within its status. A switch of protocols is none. */
 function mayBeInformational(bytes: Buffer): boolean {
+  if (bytes.length > FIRST_DIGIT && bytes[FIRST_DIGIT] !== ONE) return false;
   const start = bytes.toString('latin1', 0, INFORMATIONAL_START.length);
   const isAlike = [...start].every((character, at) =>
     INFORMATIONAL_START[at] === '#' ? /\d/.test(character) : character === INFORMATIONAL_START[at],

@@ -1,25 +1,22 @@
 import { createHmac, sign } from 'node:crypto';
-import type { LookupFunction } from 'node:net';
-import { type buildConnector, type Dispatcher, Pool } from 'undici';
+import type { Dispatcher } from 'undici';
 import type { WebhookReceiver } from '../../config/config.ts';
 import type { WebhookFormat } from '../../config/fields/receiver.ts';
 import { ExpiringSecret, parseSigningSecret, type SigningKey } from '../../config/fields/signing-secret.ts';
 import type { RenderedEvent } from '../../domain/events/event.ts';
 import { canonicalJson, type JsonObject, type JsonValue } from '../../domain/json.ts';
-import { LIMITS, MAX_WEBHOOK_BYTES } from '../../domain/limits.ts';
+import { MAX_WEBHOOK_BYTES } from '../../domain/limits.ts';
 import { COMMON_NAMES, type Directory } from '../../domain/transfers/chains.ts';
-import { proxiedConnector } from '../../network/proxy.ts';
-import { NameResolver } from '../../network/resolver.ts';
 import { secretsOfHeader, secretsOfUrl } from '../../redact.ts';
 import type { Secret } from '../../secret.ts';
-import { apiRules, ownRules } from '../address-rules.ts';
 import { type AttemptClock, beginAttempt } from '../attempt.ts';
 import { makeNotice } from '../notice/notice.ts';
 import type { AttemptOptions, AttemptResult, EventUrl, Notifier } from '../notifier.ts';
 import { limiterWithout } from '../printable.ts';
-import { classifyAnswer, describeConnectionError, readAnswerStart } from './classify.ts';
-import { boundedConnector, guardedConnector, withoutLiterals } from './connector.ts';
+import { classifyAnswer, describeConnectionError } from './classify.ts';
+import { ReceiverConnections } from './connections.ts';
 import { discordMessage } from './discord.ts';
+import type { Answer } from './exchange.ts';
 import { slackMessage } from './slack.ts';
 import { teamsMessage } from './teams.ts';
 
@@ -35,12 +32,12 @@ export function signatureHeader(content: SignedContent, secrets: readonly Secret
 
 /** `v1,` and HMAC-SHA256, or `v1a,` and ed25519, in base64, over `id.timestamp.body`. */
 function signature({ id, timestampSeconds, body }: SignedContent, signing: SigningKey): string {
-  const signed = Buffer.concat([Buffer.from(`${id}.${timestampSeconds}.`), body]);
+  const start = `${id}.${timestampSeconds}.`;
   switch (signing.type) {
     case 'hmac':
-      return `v1,${createHmac('sha256', signing.key).update(signed).digest('base64')}`;
+      return `v1,${createHmac('sha256', signing.key).update(start).update(body).digest('base64')}`;
     case 'ed25519':
-      return `v1a,${sign(null, signed, signing.key).toString('base64')}`;
+      return `v1a,${sign(null, Buffer.concat([Buffer.from(start), body]), signing.key).toString('base64')}`;
     default:
       return signing satisfies never;
   }
@@ -58,52 +55,49 @@ function readKey(secret: Secret): SigningKey {
   return key;
 }
 
-/** Delivers events by POST over its own connection pool, signed (Standard Webhooks 1.0.0) or as a message for a chat. */
+/** Delivers events by POST over its own connections, signed (Standard Webhooks 1.0.0) or as a message for a chat. */
 export function createWebhookNotifier(
   receiver: WebhookReceiver,
   { version, eventUrl, directory }: { version: string; eventUrl: EventUrl | null; directory: Directory },
 ): Notifier {
   const url = new URL(receiver.url.reveal());
-  const names = new NameResolver({ timeoutMs: receiver.timeoutMs });
-  const pool = openPool(receiver, { url, names });
+  const path = `${url.pathname}${url.search}`;
+  const connections = new ReceiverConnections(receiver, url);
   const limiter = limiterWithout(secretsOf(receiver, url));
-  const ownHeaders = Object.fromEntries(
-    Object.entries(receiver.headers).map(([name, value]) => [name, value.reveal()]),
-  );
+  const fixedHeaders = [
+    ...Object.entries(receiver.headers).flatMap(([name, value]) => [name, value.reveal()]),
+    ...['content-type', 'application/json', 'user-agent', `Intentwatch/${version}`],
+  ];
 
   async function deliver(event: RenderedEvent, options: AttemptOptions): Promise<AttemptResult> {
     const attempt = beginAttempt(options, receiver.timeoutMs);
     const recordUrl = eventUrl?.({ id: event.id, receiver: receiver.name }, options.nowMs) ?? null;
     const body = renderBody(event, { format: receiver.format, recordUrl, directory });
     const timestampSeconds = Math.floor(options.nowMs / 1_000);
-    const headers = {
-      ...ownHeaders,
-      'content-type': 'application/json',
-      'user-agent': `Intentwatch/${version}`,
-      'webhook-id': event.id,
-      'webhook-timestamp': String(timestampSeconds),
-      ...signatureOf({ id: event.id, timestampSeconds, body }),
-      ...(options.replay ? { 'intentwatch-replay': 'true' } : {}),
-    };
-    const path = `${url.pathname}${url.search}`;
-    const request = { path, method: 'POST', headers, body } as const;
-    return send(request, { attempt, nowMs: options.nowMs }).finally(() => attempt.end());
-  }
-
-  /** A chat's webhook has a secret URL and no other secret. */
-  function signatureOf(content: SignedContent): { 'webhook-signature'?: string } {
-    return receiver.secrets.length === 0
-      ? {}
-      : { 'webhook-signature': signatureHeader(content, receiver.secrets) };
+    const headers = [
+      ...fixedHeaders,
+      ...['webhook-id', event.id, 'webhook-timestamp', String(timestampSeconds)],
+    ];
+    // A chat's webhook has a secret URL and no other secret.
+    if (receiver.secrets.length > 0) {
+      const signatures = signatureHeader({ id: event.id, timestampSeconds, body }, receiver.secrets);
+      headers.push('webhook-signature', signatures);
+    }
+    if (options.replay) headers.push('intentwatch-replay', 'true');
+    try {
+      return await send({ path, method: 'POST', headers, body }, { attempt, nowMs: options.nowMs });
+    } finally {
+      attempt.end();
+    }
   }
 
   async function send(
-    request: Dispatcher.RequestOptions,
+    request: Dispatcher.DispatchOptions,
     { attempt, nowMs }: { attempt: AttemptClock; nowMs: number },
   ): Promise<AttemptResult> {
-    let response: Dispatcher.ResponseData;
+    let answer: Answer;
     try {
-      response = await untilAborted(pool.request({ ...request, signal: attempt.signal }), attempt.signal);
+      answer = await connections.request(request, attempt.signal);
     } catch (error) {
       attempt.throwIfCutOff();
       const durationMs = attempt.elapsedMs();
@@ -114,27 +108,30 @@ export function createWebhookNotifier(
       const reason = limiter.reason(describeConnectionError(error));
       return { ...NOTHING_SAID, reason, durationMs, retryAfterMs: null };
     }
-    const { text, ended, cut } = await readAnswerStart(response.body);
+    const { httpStatus, retryAfter, text, ended, cut } = answer;
     if (!ended) attempt.throwIfCutOff();
     const durationMs = attempt.elapsedMs();
+    const timedOutAfterMs = attempt.isTimedOut() ? receiver.timeoutMs : null;
     const verdict = classifyAnswer({
-      httpStatus: response.statusCode,
-      retryAfter: [response.headers['retry-after'] ?? []].flat()[0],
+      httpStatus,
+      retryAfter,
       ended,
-      timedOutAfterMs: attempt.isTimedOut() ? receiver.timeoutMs : null,
+      timedOutAfterMs,
       nowMs: nowMs + durationMs,
     });
-    const answer = limiter.answer(text, { cut });
-    return { ...verdict, httpStatus: response.statusCode, smtpCode: null, answer, durationMs };
+    return {
+      ...verdict,
+      httpStatus,
+      smtpCode: null,
+      durationMs,
+      // Searching it for secrets costs more than the request, and the answer to a success is hardly ever stored.
+      get answer() {
+        return limiter.answer(text, { cut });
+      },
+    };
   }
 
-  return {
-    deliver,
-    close: async () => {
-      names.close();
-      await pool.destroy();
-    },
-  };
+  return { deliver, close: () => connections.close() };
 }
 
 const NOTHING_SAID = {
@@ -153,45 +150,6 @@ function secretsOf({ secrets, headers, proxy }: WebhookReceiver, url: URL): stri
     ...secrets.map((secret) => secret.reveal()),
     ...values.flatMap(secretsOfHeader),
   ];
-}
-
-/** The attempt's own time limit is the only one: an unmade connection ends with it. */
-function openPool(receiver: WebhookReceiver, { url, names }: { url: URL; names: NameResolver }): Pool {
-  return new Pool(url.origin, {
-    connect: boundedConnector(connectorOf(receiver, names.lookup), receiver),
-    // Otherwise the pool makes one connection first to learn which HTTP is spoken, and all wait for its handshake.
-    allowH2: false,
-    connections: receiver.concurrency,
-    pipelining: 1,
-    // Independent of Node's command line.
-    maxHeaderSize: LIMITS.receiverHeader.bytes,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  });
-}
-
-/** Connects directly or by proxy. A proxy resolves names: only literal addresses are checked; it decides for API receivers. */
-function connectorOf(receiver: WebhookReceiver, lookup: LookupFunction): buildConnector.connector {
-  const { proxy, timeoutMs } = receiver;
-  const { ca, identity } = receiver.tls ?? { ca: null, identity: null };
-  const tls = {
-    ...(ca === null ? {} : { ca }),
-    ...(identity === null ? {} : { cert: identity.cert, key: identity.key.reveal() }),
-  };
-  const own = ownRules(receiver);
-  if (proxy !== null) return withoutLiterals(proxiedConnector({ proxy, lookup, timeoutMs, tls }), own);
-  const rules = [...apiRules(receiver), ...own];
-  return guardedConnector({ ...tls, timeout: 0, allowH2: false, lookup, rules });
-}
-
-/** Rejects when the signal aborts, also while a connection is being made: undici reads the signal only after that. */
-function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-    if (signal.aborted) abort();
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
 }
 
 /** Members of a record that are removed last. */
