@@ -22,6 +22,8 @@ const FORBIDDEN: [file: string, imported: string, rule: string][] = [
   ['domain/a.ts', 'fs', DOMAIN],
   ['domain/a.ts', 'ioredis', DOMAIN],
   ['domain/a.ts', 'viem/accounts', DOMAIN],
+  ['domain/a.ts', 'node:crypto', DOMAIN],
+  ['domain/cadence/a.ts', 'node:crypto', DOMAIN],
   ['domain/a.ts', '../config/config.ts', DOMAIN],
   ['domain/a.ts', './../config/config.ts', DOMAIN],
   ['domain/a.ts', './cadence/../../config/config.ts', DOMAIN],

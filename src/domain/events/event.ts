@@ -1,4 +1,4 @@
-import { sha256, stringToBytes } from 'viem/utils';
+import { hash } from 'node:crypto';
 import type { z } from 'zod';
 import { canonicalJson, type JsonObject } from '../json.ts';
 import type { EVENT, RENDERED_EVENT } from './event-schema.ts';
@@ -98,7 +98,7 @@ const ID_PREFIX = 'evt_';
 
 /** `evt_` and the first 160 bits of a hash over the parts, in hex. */
 export function eventId(parts: readonly string[]): string {
-  return `${ID_PREFIX}${sha256(stringToBytes(JSON.stringify(parts))).slice(2, 42)}`;
+  return `${ID_PREFIX}${hash('sha256', JSON.stringify(parts), 'hex').slice(0, 40)}`;
 }
 
 /** Separates the event's id from the replay's in a delivery id. Neither of them, nor a queue, uses it. */

@@ -1,4 +1,4 @@
-import { sha256, stringToBytes } from 'viem/utils';
+import { hash } from 'node:crypto';
 import type { FlaggedEvent } from '../changes/decision.ts';
 import { PROMISED, type Promised } from '../events/event-schema.ts';
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
@@ -38,7 +38,7 @@ function vaultOf(execution: JsonObject): JsonObject {
 
 /** Fingerprint of a quote's signed content: an imported quote with other content is verified again. */
 export function fingerprintOf({ raw }: ImportedQuote): string {
-  return sha256(stringToBytes(canonicalJson(membersOf(raw, SIGNED)))).slice(2, 34);
+  return hash('sha256', canonicalJson(membersOf(raw, SIGNED)), 'hex').slice(0, 32);
 }
 
 function membersOf(json: JsonObject, names: readonly string[]): JsonObject {
@@ -196,12 +196,14 @@ export function amountOf(value: JsonValue | undefined): string | null {
 export function withoutNulls(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (!isJsonObject(value)) return value;
-  const members = Object.entries(value).flatMap(([key, member]): [string, JsonValue][] => {
-    const inner = member === null ? null : withoutNulls(member);
-    const isNothing = inner === null || (typeof inner === 'object' && Object.keys(inner).length === 0);
-    return isNothing ? [] : [[key, inner]];
-  });
-  return Object.fromEntries(members);
+  const members: JsonObject = {};
+  for (const key of Object.keys(value)) {
+    const member = value[key];
+    if (member === null || member === undefined) continue;
+    const inner = withoutNulls(member);
+    if (typeof inner !== 'object' || Object.keys(inner ?? {}).length > 0) members[key] = inner;
+  }
+  return members;
 }
 
 /** Flag of a transfer reported as short. It never clears, since a delivered amount does not grow. */
