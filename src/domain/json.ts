@@ -12,14 +12,16 @@ export function isJsonObject(value: JsonValue | undefined): value is JsonObject 
 
 /** Returns JSON text with sorted object keys, so that equal values have equal text. */
 export function canonicalJson(value: JsonValue): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-  if (isJsonObject(value)) {
-    const members = Object.keys(value)
-      .sort()
-      .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key] ?? null)}`);
-    return `{${members.join(',')}}`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  let text = '';
+  if (Array.isArray(value)) {
+    for (const element of value) text += `${text === '' ? '' : ','}${canonicalJson(element)}`;
+    return `[${text}]`;
   }
-  return JSON.stringify(value);
+  for (const key of Object.keys(value).sort()) {
+    text += `${text === '' ? '' : ','}${JSON.stringify(key)}:${canonicalJson(value[key] ?? null)}`;
+  }
+  return `{${text}}`;
 }
 
 /** Limits of one JSON text; LIMITS has those of each source. */

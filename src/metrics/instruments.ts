@@ -58,6 +58,8 @@ export class Instruments {
   readonly #counters = new Map<string, Counter>();
   readonly #gauges = new Map<string, Gauge>();
   readonly #zeroed = new Set<string>();
+  /** Label values that are in their sets, by metric and values; closed sets bound it. Emptied when the sets change. */
+  readonly #folded = new Map<string, Labels>();
   readonly #histograms = new Map<string, Histogram>();
 
   constructor(registry: Registry<OpenMetricsContentType>) {
@@ -91,6 +93,7 @@ export class Instruments {
     this.#routes = routes;
     this.#chains = chains;
     this.#endpoints = endpoints;
+    this.#folded.clear();
     for (const [key, definition] of Object.entries<Definition>(DEFINITIONS)) {
       const values = Object.values(definition.labels);
       const isNamed = values.some(
@@ -195,14 +198,21 @@ export class Instruments {
   /** Maps label values to their closed sets; `extra` are receivers and routes that are allowed beside the config's. */
   #fold(key: keyof typeof DEFINITIONS, labels: Labels, extra: readonly string[] = []): Labels {
     const definition: Definition = DEFINITIONS[key];
-    return Object.fromEntries(
+    const name = nameOf(key, labels);
+    const known = this.#folded.get(name);
+    if (known !== undefined) return known;
+    let isInSets = true;
+    const folded = Object.fromEntries(
       Object.entries(definition.labels).map(([label, values]) => {
         const word = labels[label] ?? '';
-        if (values === 'one' || this.#words(values).includes(word)) return [label, word];
-        if (typeof values === 'string' && extra.includes(word)) return [label, word];
+        if (this.#words(values).includes(word)) return [label, word];
+        isInSets = false;
+        if (values === 'one' || (typeof values === 'string' && extra.includes(word))) return [label, word];
         return [label, isBounded(values) ? OTHER : REMOVED];
       }),
     );
+    if (isInSets) this.#folded.set(name, folded);
+    return folded;
   }
 
   #words(values: LabelValues): readonly string[] {
@@ -239,7 +249,10 @@ export class Instruments {
 }
 
 function nameOf(key: string, labels: Labels): string {
-  return `${key} ${Object.values(labels).join()}`;
+  let name = key;
+  // No value of a closed set has this separator, so that no text of the upstream looks like two of them.
+  for (const label of Object.keys(labels)) name += `\u0000${label}=${labels[label]}`;
+  return name;
 }
 
 /** True when values beyond a set become `other`: texts of the upstream, not names removed from the config. */

@@ -302,11 +302,23 @@ const FACTS = { ...STATE, ...REMARKS, ...OUTLOOK, ...PROVEN, ...TIMES, ...STORED
 /** The event as it is made: one for all receivers, and immutable. */
 export const EVENT = z.object({ ...HEAD, data: z.object(FACTS) });
 
+/** An object that came out of `JSON.parse`: its members are JSON, however many there are. */
+const PARSED = z.custom<JsonObject>(
+  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  'expected an object',
+);
+
 /** The event as read from the log: members added by a later version are preserved and reach the receivers. */
 export const STORED_EVENT = z.looseObject({
   ...HEAD,
-  // Events stored before there were epochs belong to the first one.
-  data: z.looseObject({ ...FACTS, subject: z.looseObject(SUBJECT), epoch: STATE.epoch.default(1) }),
+  data: z.looseObject({
+    ...FACTS,
+    subject: z.looseObject(SUBJECT),
+    // Events stored before there were epochs belong to the first one.
+    epoch: STATE.epoch.default(1),
+    record: PARSED,
+    before: PARSED.exactOptional(),
+  }),
 });
 
 /** The event as a receiver gets it: the body of a webhook, which consumers may rely on. */

@@ -86,9 +86,14 @@ export const EVENT_TYPES: readonly string[] = [
   TEST_TYPE,
 ];
 
+const OPERATOR_KINDS: ReadonlySet<string> = new Set([
+  'intentwatch',
+  ...OPERATOR_TYPES.map((type) => type.slice(0, type.indexOf('.'))),
+]);
+
 /** True when events of a kind are operator events, without a subject of the upstream. */
 export function isOperatorKind(kind: string): boolean {
-  return kind === 'intentwatch' || OPERATOR_TYPES.some((type) => type.startsWith(`${kind}.`));
+  return OPERATOR_KINDS.has(kind);
 }
 
 /** Description of an event type; null for an unknown name. */
