@@ -3,9 +3,10 @@ import type { RenderedEvent } from '../domain/events/event.ts';
 /**
  * Result of one attempt. `delivered`: the receiver accepted it. `failed`: it did not, and a later attempt may work. `rejected`:
  * no later attempt will work. `reason` is short and for humans, `answer` is up to 1 KiB of the receiver's answer; both are
- * printable and contain none of the receiver's secrets. `retryAfterMs` is the wait that the receiver requested, at most one
- * hour. After a timeout it is as long as that was, so that a slow receiver does not get the next request at once. `remaining`
- * are the recipients of a mail that a later attempt is for, where others have got it.
+ * printable and contain none of the receiver's secrets. An answer may be searched for those only when it is read.
+ * `retryAfterMs` is the wait that the receiver requested, at most one hour. After a timeout it is as long as that was, so that
+ * a slow receiver does not get the next request at once. `remaining` are the recipients of a mail that a later attempt is for,
+ * where others have got it.
  */
 export type AttemptResult = {
   outcome: 'delivered' | 'failed' | 'rejected';

@@ -221,12 +221,16 @@ function endOf(
     claimedMs: clock.redisMs,
     nowMs,
   });
-  const { retryAfterMs: _, answer, ...rest } = result;
+  const { outcome, httpStatus, smtpCode, reason, durationMs, remaining } = result;
+  // A first attempt that succeeds is not stored, and its answer need not be searched for secrets.
+  const isStored = outcome !== 'delivered' || deliveries.some(({ fact }) => fact.attempts.length > 0);
+  const answer = isStored ? result.answer : '';
+  const attempt = { outcome, httpStatus, smtpCode, reason, durationMs, remaining };
   return {
     ids: idsOf(lead, deliveries),
     ...verdict,
-    attempt: { ...rest, answer: cutAnswer(answer), atMs, nextAtMs: verdict.nextAtMs },
-    answer: result.outcome === 'delivered' ? '' : answer,
+    attempt: { ...attempt, answer: cutAnswer(answer), atMs, nextAtMs: verdict.nextAtMs },
+    answer: outcome === 'delivered' ? '' : answer,
     disableAfterMs: receiver.disableAfterMs,
     process,
     nowMs,
