@@ -71,11 +71,34 @@ export const BROKEN_TEXT = {
  * Throws a SyntaxError for invalid JSON, a JsonLimitError beyond a limit, and an UnstorableJsonError.
  */
 export function parseJson(text: string, options: ParseOptions): JsonValue {
-  const { limits, unstorable = 'repair', longNumber = 'refuse' } = options;
-  checkJson(text, {
-    ...limits,
-    numberCharacters: longNumber === 'drop' ? Infinity : limits.numberCharacters,
-  });
+  const { isPlain } = scanJson(text, scannedLimits(options));
+  return isPlain ? JSON.parse(text) : revive(text, options);
+}
+
+/** An object whose one list is split: the text of each element, the object with an empty list, and their parser. */
+export type SplitJson = { elements: string[]; rest: JsonValue; parse: (element: string) => JsonValue };
+
+/**
+ * Splits a list that is a member of the outermost object into the texts of its elements, each parsed by itself. Parsed, they
+ * and the rest are as `parseJson` gives them for the whole text. Throws as that does, except that a bad element throws when it
+ * is parsed. Null where the text has not exactly one such list.
+ */
+export function splitJson(text: string, list: string, options: ParseOptions): SplitJson | null {
+  const { isPlain, elements: places } = scanJson(text, scannedLimits(options), list);
+  if (places === null) return null;
+  const parse = (part: string): JsonValue => (isPlain ? JSON.parse(part) : revive(part, options));
+  const { bounds, from, to } = places;
+  const elements: string[] = [];
+  for (let at = 0; at + 1 < bounds.length; at += 2) elements.push(text.slice(bounds[at], bounds[at + 1]));
+  return { elements, rest: parse(text.slice(0, from) + text.slice(to)), parse };
+}
+
+function scannedLimits({ limits, longNumber = 'refuse' }: ParseOptions): JsonLimits {
+  return longNumber === 'drop' ? { ...limits, numberCharacters: Infinity } : limits;
+}
+
+/** Parses a text that may hold numbers, names or halves of characters that cannot stay as they are. */
+function revive(text: string, { limits, unstorable = 'repair' }: ParseOptions): JsonValue {
   return JSON.parse(text, (key: string, value: unknown, context?: { source?: string }): unknown => {
     if (key === '__proto__') {
       if (unstorable === 'repair') return undefined;
@@ -98,14 +121,29 @@ function isStorable(value: unknown): boolean {
   return typeof value !== 'string' || value.isWellFormed();
 }
 
-const [QUOTE, BACKSLASH, COMMA, MINUS] = [0x22, 0x5c, 0x2c, 0x2d];
+const [QUOTE, COLON, COMMA, MINUS, ZERO] = [0x22, 0x3a, 0x2c, 0x2d, 0x30];
 
 const QUOTES = 2;
 const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
 
+/** Positions of a list: between its brackets, and the bounds of each element. */
+type ListPlaces = { from: number; to: number; bounds: number[] };
+
+/** A scanned text: true when `JSON.parse` alone reads it exactly, and the places of the list that was searched. */
+type JsonScan = { isPlain: boolean; elements: ListPlaces | null };
+
 /** Counts depth, members and characters before parsing. Throws a JsonLimitError at the first excess; bad JSON passes. */
 export function checkJson(text: string, limits: JsonLimits): void {
+  scanJson(text, limits);
+}
+
+/** Checks as `checkJson` does, and finds the elements of the list that the outermost object has under a name. */
+function scanJson(text: string, limits: JsonLimits, list: string | null = null): JsonScan {
   const { depth, members, numberCharacters, textCharacters = Infinity } = limits;
+  // Only an escape can spell half of a surrogate pair, or another form of a name.
+  let isPlain = !text.includes('\\u') && !text.includes('__proto__') && text.isWellFormed();
+  const found = new ListSearch(text, list);
+  let escapeAt = positionOf(text, '\\', 0);
   let level = 0;
   let count = 0;
   let isFirst = false;
@@ -135,8 +173,17 @@ export function checkJson(text: string, limits: JsonLimits): void {
         scanned: at,
       });
     }
+    if (list !== null && level <= 2) found.note(code, { at, level });
     if (code === QUOTE) {
-      const end = endOfString(text, at + 1);
+      // Each search begins behind the last one, so that all of them together are linear.
+      let end = positionOf(text, '"', at + 1);
+      if (escapeAt <= at) escapeAt = positionOf(text, '\\', at + 1);
+      const isEscaped = escapeAt < end;
+      while (escapeAt < end) {
+        if (end === escapeAt + 1) end = positionOf(text, '"', escapeAt + 2);
+        escapeAt = positionOf(text, '\\', escapeAt + 2);
+      }
+      end = Math.min(end + 1, text.length);
       if (end - at - QUOTES > textCharacters) {
         throw new JsonLimitError({
           found: 'JSON with a text that is too long',
@@ -144,9 +191,11 @@ export function checkJson(text: string, limits: JsonLimits): void {
           scanned: end,
         });
       }
+      if (list !== null && level === 1) found.noteText({ at, end, isEscaped });
       at = end;
     } else if (code === MINUS || isDigit(code)) {
-      const end = endOfNumber(text, at + 1, numberCharacters);
+      const digits = endOfDigits(text, at + 1, numberCharacters);
+      const end = endOfNumber(text, digits, numberCharacters - (digits - at - 1));
       if (end - at > numberCharacters) {
         throw new JsonLimitError({
           found: 'JSON with a number that is too long',
@@ -154,18 +203,84 @@ export function checkJson(text: string, limits: JsonLimits): void {
           scanned: end,
         });
       }
+      const isNegativeZero = code === MINUS && text.charCodeAt(at + 1) === ZERO;
+      isPlain &&= end === digits && end - at <= PLAIN_DIGITS && !isNegativeZero;
       at = end;
     } else at += 1;
   }
+  return { isPlain, elements: found.places };
 }
 
-function endOfString(text: string, start: number): number {
-  let at = start;
-  while (at < text.length) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) return at + 1;
-    at += code === BACKSLASH ? 2 : 1;
+/** Search for the one list under a name in the outermost object. */
+class ListSearch {
+  readonly #text: string;
+  readonly #list: string | null;
+  #places: ListPlaces | null = null;
+  #isIn = false;
+  #isAmbiguous = false;
+  /** State of the present member: a text that may be its name, its name, or anything else. */
+  #member: 'text' | 'named' | 'other' = 'other';
+
+  constructor(text: string, list: string | null) {
+    this.#text = text;
+    this.#list = list;
   }
+
+  get places(): ListPlaces | null {
+    return this.#isAmbiguous || this.#isIn ? null : this.#places;
+  }
+
+  /** Notes a character outside of texts on the first two levels; `level` is that behind it. */
+  note(code: number, { at, level }: { at: number; level: number }): void {
+    if (this.#isIn && this.#places !== null) {
+      const { bounds, from } = this.#places;
+      if (level === 2 && code === COMMA) bounds.push(at, at + 1);
+      if (level > 1) return;
+      this.#isIn = false;
+      if (bounds.length > 1 || !isBlank(this.#text, from, at)) bounds.push(at);
+      else bounds.pop();
+      this.#places = { from, to: at, bounds };
+    } else if (level === 2 && code === OPEN_LIST && this.#member === 'named') {
+      this.#isIn = true;
+      this.#places = { from: at + 1, to: at + 1, bounds: [at + 1] };
+    }
+    if (code === COLON && this.#member === 'text') {
+      this.#member = 'named';
+      if (this.#places !== null) this.#isAmbiguous = true;
+    } else this.#member = 'other';
+  }
+
+  /** Notes a text of the first level. One with an escape may spell the name in another way. */
+  noteText({ at, end, isEscaped }: { at: number; end: number; isEscaped: boolean }): void {
+    const list = this.#list ?? '';
+    if (isEscaped) this.#isAmbiguous ||= this.#isKey(end);
+    else if (end - at === list.length + QUOTES && this.#text.startsWith(list, at + 1)) this.#member = 'text';
+  }
+
+  #isKey(end: number): boolean {
+    let at = end;
+    while (at < this.#text.length && isSpace(this.#text.charCodeAt(at))) at += 1;
+    return this.#text.charCodeAt(at) === COLON;
+  }
+}
+
+function isBlank(text: string, from: number, to: number): boolean {
+  for (let at = from; at < to; at++) if (!isSpace(text.charCodeAt(at))) return false;
+  return true;
+}
+
+/** Position of the next occurrence; the end of the text where there is none. */
+function positionOf(text: string, character: string, from: number): number {
+  const at = text.indexOf(character, from);
+  return at === -1 ? text.length : at;
+}
+
+/** Characters of a whole number that JavaScript holds exactly. */
+const PLAIN_DIGITS = 15;
+
+function endOfDigits(text: string, start: number, most: number): number {
+  let at = start;
+  while (at < text.length && at - start <= most && isDigit(text.charCodeAt(at))) at += 1;
   return at;
 }
 
