@@ -75,7 +75,7 @@ function queriesOf(options: StatusOptions): StatusQuery[] {
 }
 
 async function fetchStatus(client: UpstreamClient, queries: StatusQuery[]): Promise<StatusPage> {
-  let page: StatusPage = { records: [], unreadable: [], nextCursor: null };
+  let page: StatusPage = { records: [], digests: null, unreadable: [], nextCursor: null };
   for (const query of queries) {
     page = (await retry(() => client.status(query))).value;
     if (page.records.some((record) => record.status !== 'unknown')) break;

@@ -18,6 +18,7 @@ import { PollQueues } from '../queues/polls/poll-queues.ts';
 import { PollWorker } from '../queues/polls/poll-worker.ts';
 import { QuoteVerification } from '../queues/polls/quote-verification.ts';
 import { adaptersOf } from '../queues/polls/run-poll.ts';
+import { SeenPages } from '../queues/polls/seen-pages.ts';
 import { Sweeps } from '../queues/polls/sweeps.ts';
 import type { Signals } from '../signals.ts';
 import type { RedisClient } from '../store/commands.ts';
@@ -133,6 +134,7 @@ export function assemblePolling({
     keys,
     stores: pollStores,
     client,
+    pages: new SeenPages(),
     rules,
     learning,
     clocks: clocks.confirmed,

@@ -1,24 +1,82 @@
 import type { JsonObject } from '../domain/json.ts';
 import { UNKNOWN } from '../domain/subjects/kinds.ts';
-import { foldHex, reservedKindOf, type TxSide, txId } from '../domain/subjects/subject.ts';
+import type { UpstreamRecord } from '../domain/subjects/record.ts';
+import { foldHex, reservedKindOf, type SubjectId, type TxSide, txId } from '../domain/subjects/subject.ts';
 import { readLeg } from '../domain/transfers/transfer.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
 import { type PollResponse, readPage, strangerFailure } from './poll-response.ts';
 
-/** Requests a page of a wallet, of all transfers or one status: the first, or a cursor's; with at most `limit` records. */
+/** A record of a page without its content. */
+export type ShownRecord = { subject: SubjectId; status: string; updatedAt: number | null };
+
+/** An earlier page of a wallet: the digest of its body, null where its results must be read, and its records by their digests. */
+export type KnownPage = {
+  body: string | null;
+  nextCursor: string | null;
+  find: (digest: string) => ShownRecord | null;
+};
+
+/**
+ * A page of a wallet. `results`: its records in order, with their content except for those of the known page. `digests`: of its
+ * body and content, where it was compared. `isKnown`: it has the body of the known page, and is not read again.
+ */
+export type WalletPage = PollResponse & {
+  results: readonly (ShownRecord & { digest: string; record: UpstreamRecord | null })[];
+  digests: { body: string; content: string } | null;
+  isKnown: boolean;
+};
+
+/**
+ * Requests a page of a wallet, of all transfers or one status: the first, or a cursor's; with at most `limit` records. It is
+ * compared with a known one, where there may be one.
+ */
 export async function pollWallet(
   client: UpstreamClient,
-  page: { address: string; status: string | null; cursor: string | null; limit: number },
+  page: {
+    address: string;
+    status: string | null;
+    cursor: string | null;
+    limit: number;
+    known: KnownPage | null;
+  },
   signal: AbortSignal,
-): Promise<PollResponse> {
-  const { address: wallet, status, cursor, limit } = page;
+): Promise<WalletPage> {
+  const { address: wallet, status, cursor, limit, known } = page;
   const query = {
     wallet,
     limit,
     ...(status === null ? {} : { status }),
     ...(cursor === null ? {} : { cursor }),
   };
-  return readPage(await client.status(query, { signal }));
+  if (known === null) {
+    const response = readPage(await client.status(query, { signal }));
+    return { ...response, results: response.records.map(shown), digests: null, isKnown: false };
+  }
+  const { body, find } = known;
+  const answer = await client.status(query, { signal, known: { body, has: (digest) => find(digest) !== null } });
+  const response = readPage(answer);
+  const { digests } = answer.value;
+  if (digests === 'known') {
+    return { ...response, nextCursor: known.nextCursor, results: [], digests: null, isKnown: true };
+  }
+  if (digests === null) {
+    return { ...response, results: response.records.map(shown), digests: null, isKnown: false };
+  }
+  const records = new Map(response.records.map((record) => [record.raw, record]));
+  const results = digests.results.flatMap(({ digest, record }) => {
+    if (record !== null) {
+      const read = records.get(record.raw);
+      return read === undefined ? [] : { ...shown(read), digest };
+    }
+    const unchanged = find(digest);
+    return unchanged === null ? [] : { ...unchanged, digest, record: null };
+  });
+  return { ...response, results, digests, isKnown: false };
+}
+
+function shown(record: UpstreamRecord): ShownRecord & { digest: string; record: UpstreamRecord } {
+  const { subject, status, updatedAt } = record;
+  return { subject, status, updatedAt, digest: '', record };
 }
 
 /** Requests one intent by its hash. */

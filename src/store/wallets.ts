@@ -15,7 +15,8 @@ export type OpenTransfers = readonly OpenTransfer[];
 
 /**
  * The observations of a wallet's pages. `polled`: when each listing was polled last; `ingestedAtMs`: when its response was
- * ingested last, and `same` a fingerprint of that response, where an equal one brings nothing new. `sweptAtMs`: when a sweep
+ * ingested last, and `same` a fingerprint of that response and of the state after it; `moves` counts the commits of responses
+ * about its transfers, by pages or otherwise. `sweptAtMs`: when a sweep
  * that read all pages began, and `pages` how many there were; `readAtMs`: from when on all records of the wallet were shown,
  * by a sweep that read every one; `orderAtMs`: when they were last seen in the order newest first, `disorderAtMs`: in another;
  * `unnarrowedAtMs`: when a listing of one status last showed others; `missedAtMs`: when new transfers were last not read,
@@ -38,6 +39,7 @@ export type WalletFacts = {
   headAnsweredAtMs: number;
   cursorDiedAtMs: number;
   cursorDiedAfterMs: number;
+  moves: number;
   arrivals: ArrivalTally;
   limits: { readonly [listing in Listing]?: PageLimit };
 };
@@ -93,6 +95,7 @@ export function parseFacts(stored: { readonly [field: string]: string }, nowMs: 
     headAnsweredAtMs: time('headAnsweredAtMs'),
     cursorDiedAtMs: time('cursorDiedAtMs'),
     cursorDiedAfterMs: number('cursorDiedAfterMs'),
+    moves: number('moves'),
     arrivals: {
       seen: number('arrivals:seen'),
       watchedSeconds: number('arrivals:watchedSeconds'),
@@ -181,10 +184,7 @@ export class WalletStore {
     return parseOpen(await this.#redis.hgetall(this.#keys.open(wallet)));
   }
 
-  /**
-   * Stores the state of a transfer from its own poll in some wallets; the time of the head stays as it was. The next response
-   * of their pages is ingested even where it equals the last one: the transfer has moved on without them.
-   */
+  /** Stores the state of a transfer from its own poll in some wallets; the time of the head stays as it was. */
   async noteTransfer(
     wallets: readonly SubjectId[],
     transfer: ShownTransfer & { isOver: boolean },
@@ -192,7 +192,6 @@ export class WalletStore {
     const { subject, isOver } = transfer;
     for (const wallet of wallets) {
       const key = this.#keys.open(wallet);
-      await this.#redis.hdel(this.#keys.wallet(wallet), ...LISTINGS.map((listing) => `same:${listing}`));
       if (isOver) {
         await this.#redis.hdel(key, subject);
         continue;

@@ -48,6 +48,7 @@ describe('a status page', () => {
           unreadable: [],
         },
       ],
+      digests: null,
       unreadable: [],
       nextCursor: null,
     });
@@ -170,6 +171,7 @@ describe('a status page', () => {
   test('reads a cursor', () => {
     expect(read(readStatusPage({ results: [], nextCursor: 'abc==' }))).toEqual({
       records: [],
+      digests: null,
       unreadable: [],
       nextCursor: 'abc==',
     });

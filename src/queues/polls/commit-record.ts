@@ -27,11 +27,16 @@ import { commitFlagged } from './commit-flagged.ts';
 import { firstPoll, type RecordContext } from './plan-subject.ts';
 import type { CommitContext } from './poll-context.ts';
 
-/** Result of a record: the outcome, the current snapshot as far as this process knows it, and whether anything was stored. */
+/**
+ * Result of a record: the outcome, the current snapshot as far as this process knows it, and whether anything was stored.
+ * `isSettled`: the same record once more would change nothing; `isCounted`: the commit was counted with the wallets (`moves`).
+ */
 export type IngestedRecord = {
   outcome: Decision['outcome'] | 'superseded';
   snapshot: Snapshot | null;
   stored: boolean;
+  isSettled: boolean;
+  isCounted: boolean;
 };
 
 /**
@@ -58,7 +63,7 @@ export async function commitRecord(
   }
   const claims = merge(known.claims, observation.claims);
   const short = await commitShort(deps, { subject, snapshot, claims, promised }, observation);
-  return short === null ? ingested : { ...ingested, snapshot: short, stored: true };
+  return short === null ? ingested : { ...ingested, snapshot: short, stored: true, isSettled: false };
 }
 
 /** Emits a delivery below the quote's minimum, once. Returns the current snapshot; null: nothing to emit, or lost a race. */
@@ -100,13 +105,16 @@ async function ingestRecord(
   const { decision, claimKeys } = await decideFor(deps, record, known, { fresh, ...observation });
   if (known.snapshot === null && record.status.toLowerCase() === UNKNOWN) {
     signalDecision(deps.signals, record, decision);
-    return { outcome: decision.outcome, snapshot: null, stored: false };
+    const { outcome } = decision;
+    return { outcome, snapshot: null, stored: false, isSettled: outcome === 'unchanged', isCounted: false };
   }
   const commit = commitOf(deps, joined, { known, decision, claimKeys }, { fresh, ...observation });
   if (commit === null) {
     signalDecision(deps.signals, record, decision);
     learn(deps, record, known, { decision, nowMs: observation.nowMs });
-    return { outcome: decision.outcome, snapshot: known.snapshot, stored: false };
+    const { outcome } = decision;
+    const { snapshot } = known;
+    return { outcome, snapshot, stored: false, isSettled: outcome === 'unchanged', isCounted: false };
   }
   await claimNamed(deps, record, merge(known.claims, fresh));
   const reported = commit.event !== undefined || (known.snapshot?.reported ?? false);
@@ -117,7 +125,8 @@ async function ingestRecord(
     const kind = subjectKind(subject);
     deps.signals.emit('record.decided', { subject, kind, outcome: 'superseded', reason: null });
     if (!observation.exact && isPollable(subject)) await deps.stores.plan.pollSoon([subject]);
-    return { outcome: 'superseded', snapshot: known.snapshot, stored: false };
+    const { snapshot } = known;
+    return { outcome: 'superseded', snapshot, stored: false, isSettled: false, isCounted: false };
   }
   signalDecision(deps.signals, record, decision);
   if (result.outcome === 'committed') learn(deps, record, known, { decision, nowMs: observation.nowMs });
@@ -130,11 +139,31 @@ async function ingestRecord(
     const move = moved === null ? null : transferMove(subject, known.snapshot, moved);
     if (move !== null) deps.signals.emit('transfer.moved', { move, eventId: event.id });
   }
+  const isCounted = result.outcome === 'committed';
   return {
     outcome: decision.outcome,
     snapshot: after === null ? null : { ...after, commit: Number(result.commit) },
     stored: true,
+    isSettled:
+      isCounted && known.snapshot !== null && fresh.length === 0 && isSettledBy(deps, raw, { ...known, snapshot: after }, observation),
+    isCounted,
   };
+}
+
+/** True when a record that was just stored would change nothing if it came again. One that was new is to be planned first. */
+function isSettledBy(
+  deps: CommitContext,
+  raw: UpstreamRecord,
+  known: SubjectEntry,
+  observation: RecordContext,
+): boolean {
+  const joined = joinedOf(deps, raw, known);
+  const decision = decideRecord(deps, joined.record, known, [], observation);
+  const context = { fresh: [], ...observation };
+  return (
+    decision.outcome === 'unchanged' &&
+    commitOf(deps, joined, { known, decision, claimKeys: null }, context) === null
+  );
 }
 
 function joinedOf(

@@ -1,6 +1,6 @@
 import { endsByConfig, stageSinceMs } from '../../domain/cadence/next-poll.ts';
 import { type FurtherPoll, nextForMore } from '../../domain/cadence/pages.ts';
-import { type Order, orderOf, type ShownTransfer } from '../../domain/cadence/wallet.ts';
+import { type OpenTransfer, type Order, orderOf, type ShownTransfer } from '../../domain/cadence/wallet.ts';
 import { coveredWait } from '../../domain/cadence/watched.ts';
 import { claimsOnExpired, isExpired, mayBeExpired, type WalletRead } from '../../domain/changes/decision.ts';
 import { isPollable } from '../../domain/subjects/kinds.ts';
@@ -9,6 +9,7 @@ import { type SubjectId, subjectKind } from '../../domain/subjects/subject.ts';
 import { type Claim, parseClaimKey } from '../../domain/subjects/subscription.ts';
 import { routeName } from '../../domain/transfers/transfer.ts';
 import type { PollResponse } from '../../pollers/poll-response.ts';
+import type { WalletPage } from '../../pollers/status.ts';
 import { readConfirmedTime } from '../../store/confirmed-time.ts';
 import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
@@ -21,8 +22,9 @@ import type { PollContext } from './poll-context.ts';
 /**
  * Result of a wallet page: the transfers under way and the ended ones, their order, and whether each is new to this wallet's
  * pages or changed since its head was last ingested (`allMoved`): then more of that kind may follow. `arrived` counts transfers
- * that are new and no history. `covered` need no polls of their own as long as pages show them. `quiet`: all of it was known,
- * and nothing had to be stored.
+ * that are new and no history. `covered` need no polls of their own as long as pages show them. `settled`: the subjects whose
+ * records would change nothing if they came again; `isSettled`: so it is with all of them. `moves`: commits that were counted
+ * with the wallet.
  */
 export type IngestedPage = {
   open: ShownTransfer[];
@@ -31,11 +33,23 @@ export type IngestedPage = {
   allMoved: boolean;
   arrived: number;
   covered: PageFacts['covered'][number][];
-  quiet: boolean;
+  settled: ReadonlySet<SubjectId>;
+  isSettled: boolean;
+  moves: number;
 };
 
-/** A page, the time of its answer (Redis time, ms), the state before its request, and the time after which changes are new. */
-type Page = { response: PollResponse; answeredMs: number; start: PollStart; sinceMs: number };
+/**
+ * A page, the time of its answer (Redis time, ms), the state before its request, the time after which changes are new, the
+ * wallet's open transfers, and the time of the last poll of its listing.
+ */
+type Page = {
+  response: WalletPage;
+  answeredMs: number;
+  start: PollStart;
+  sinceMs: number;
+  open: ReadonlyMap<string, OpenTransfer>;
+  polledMs: number | null;
+};
 
 /** The start of a subscription that later responses no longer change, see commands/resolve-subscription-start-2.lua. */
 const SETTLED = /^(\d+):(-?\d+)$/;
@@ -44,7 +58,8 @@ const SETTLED = /^(\d+):(-?\d+)$/;
 export async function ingestPage(deps: PollContext, page: Page): Promise<IngestedPage | null> {
   const { response, answeredMs, start } = page;
   const watching = await pageClaims(deps, page);
-  const { once, again } = separate(response.records);
+  const { once: shown, again } = separate(response.results);
+  const once = shown.flatMap(({ record }) => record ?? []);
   const known = await deps.stores.subjects.readShown(once.map((record) => record.subject));
   if (
     known.some(({ claims: served }) => watching.some((one) => one.isDoubtful && !isServed(served, one.claim)))
@@ -56,18 +71,19 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
     once.map(async (record, index) => {
       const state = known[index] ?? UNSEEN_SUBJECT;
       const wallet = expired.has(record.subject) ? expired.wallet : null;
-      const { outcome, snapshot, stored } = await commitRecord(deps, record, state, {
+      const committed = await commitRecord(deps, record, state, {
         asOf: start.asOf,
         nowMs: answeredMs,
         price: start.price,
         exact: false,
         claims: wallet === null ? claims : claimsOnExpired(claims, wallet),
       });
+      const { outcome } = committed;
       if (wallet !== null && outcome === 'history' && isExpired(record, { claims, wallet })) {
         deps.signals.emit('record.forgotten', { subject: record.subject });
         deps.log.info({ subject: record.subject, status: record.status }, 'record.forgotten');
       }
-      return { outcome, snapshot, stored, isCurrent: outcome !== 'stale' && outcome !== 'superseded' };
+      return { ...committed, isCurrent: outcome !== 'stale' && outcome !== 'superseded' };
     }),
   );
   // A record that cannot be ingested must not hold up the other records of its page.
@@ -82,15 +98,16 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
   const requested = [...new Set([...behind.map(({ subject }) => subject), ...again])].filter(isPollable);
   if (requested.length > 0) await deps.stores.plan.recheck(requested);
 
-  const isNew = known.map(({ snapshot }) => snapshot === null);
+  const isNew = new Set(once.filter((_, index) => known[index]?.snapshot === null).map(({ subject }) => subject));
   // A transfer between two watched wallets may be known through the other one, and is still new to this wallet's pages.
   const claimKeys = new Set(start.claims.map(({ key }) => key));
   const ingested: IngestedPage = {
     open: [],
     ended: [],
-    order: orderOf(once.map(({ updatedAt }, index) => ({ updatedAt, isNew: isNew[index] ?? true }))),
+    order: orderOf(shown.map(({ subject, updatedAt }) => ({ updatedAt, isNew: isNew.has(subject) }))),
     allMoved:
       known.length > 0 &&
+      known.length === shown.length &&
       known.every(({ claims, snapshot: before }, index) => {
         const result = results[index];
         const after = result?.status === 'fulfilled' ? result.value.snapshot : before;
@@ -100,12 +117,17 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
     arrived: results.filter((result) => result.status === 'fulfilled' && result.value.outcome === 'first')
       .length,
     covered: [],
-    quiet:
+    settled: new Set(
+      once.flatMap(({ subject }, index) => {
+        const result = results[index];
+        const isSettled = result?.status === 'fulfilled' && result.value.isSettled;
+        return isSettled && !again.includes(subject) ? subject : [];
+      }),
+    ),
+    isSettled:
       again.length === 0 &&
-      results.every(
-        (result) =>
-          result.status === 'fulfilled' && result.value.outcome === 'unchanged' && !result.value.stored,
-      ),
+      results.every((result) => result.status === 'fulfilled' && result.value.isSettled),
+    moves: results.filter((result) => result.status === 'fulfilled' && result.value.isCounted).length,
   };
   const { nowMs } = start;
   const untracked: SubjectId[] = [];
@@ -128,9 +150,31 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
       ingested.covered.push({ subject, alarmMs, ...wait });
     }
   }
+  noteUnread(deps, { shown, again, ingested }, page);
   // Tracked again: its entry in the plan was lost, or its tracking had ended with a former status.
   if (untracked.length > 0) await deps.stores.plan.track(untracked);
   return ingested;
+}
+
+/** Notes the open transfers among the records that were not read, since they are as they were. */
+function noteUnread(
+  { learning }: PollContext,
+  {
+    shown,
+    again,
+    ingested,
+  }: { shown: WalletPage['results']; again: readonly SubjectId[]; ingested: IngestedPage },
+  { start: { nowMs }, open, polledMs }: Page,
+): void {
+  const { model } = learning;
+  for (const { subject, record } of shown) {
+    const transfer = record === null ? open.get(subject) : undefined;
+    if (transfer === undefined) continue;
+    learning.sawOpen(transfer, { fromMs: polledMs ?? nowMs, nowMs });
+    ingested.open.push({ ...transfer, seenAtMs: nowMs });
+    if (again.includes(subject)) continue;
+    ingested.covered.push({ subject, alarmMs: null, ...coveredWait(transfer, { nowMs, model }) });
+  }
 }
 
 /** True when pages spare a transfer polls of its own: not one that is named, awaits its first answer or is unconfirmed. */
@@ -173,8 +217,10 @@ export function openTransfer(subject: SubjectId, snapshot: Snapshot, seenAtMs: n
  * Splits records into the first of each subject and the subjects shown twice. An answer that shows a subject twice,
  * differently, does not show which is right: the first is ingested, and the subject is polled.
  */
-export function separate(records: readonly UpstreamRecord[]): { once: UpstreamRecord[]; again: SubjectId[] } {
-  const first = new Map<SubjectId, UpstreamRecord>();
+export function separate<T extends { subject: SubjectId }>(
+  records: readonly T[],
+): { once: T[]; again: SubjectId[] } {
+  const first = new Map<SubjectId, T>();
   const again: SubjectId[] = [];
   for (const record of records) {
     if (first.has(record.subject)) again.push(record.subject);
@@ -256,7 +302,7 @@ export async function reportTooLarge(
 }
 
 /** Lists the members that do not match the interface. They count as absent; null is a member's own form of absence. */
-function unreadableMembers({ subject, raw, unreadable }: UpstreamRecord): string[] {
+export function unreadableMembers({ subject, raw, unreadable }: UpstreamRecord): string[] {
   return unreadable
     .filter((name) => (raw[name] ?? null) !== null)
     .map((member) => `${member} of ${subject} is not as the interface describes it`);

@@ -13,6 +13,7 @@ import type { SubjectStore } from '../../store/subjects.ts';
 import type { WalletStore } from '../../store/wallets.ts';
 import type { UpstreamClient } from '../../upstream/client/client.ts';
 import type { Learning } from './learning.ts';
+import type { SeenPages } from './seen-pages.ts';
 import type { Sweeps } from './sweeps.ts';
 
 /** Stores that commits use. A commit stores the snapshot of a subject and its event in one step. */
@@ -55,6 +56,7 @@ export type PollContext = {
   keys: Keys;
   stores: PollStores;
   client: UpstreamClient;
+  pages: SeenPages;
   rules: PollRules;
   learning: Learning;
   clocks: ActingClock;

@@ -55,12 +55,12 @@ async function pollPage(deps: PollContext, sweep: SweepPage, run: Run): Promise<
   const { start } = run;
   const status = statusOf(scope);
   const findings = openFindings(start);
-  const answer = await readPage(deps, { wallet, status, cursor, limit }, run);
+  const answer = await readPage(deps, { wallet, status, cursor, limit, known: null }, run);
   if ('found' in answer) return shrinkSweep(deps, { start, findings }, { sweep, tooLarge: answer });
   const { response, answeredMs } = answer;
   const ingested = await ingest(
     deps,
-    { response, answeredMs, atHead: false, sinceMs: sweep.sinceMs },
+    { response, answeredMs, atHead: false, sinceMs: sweep.sinceMs, polledMs: null },
     { run, findings },
   );
   if (ingested === null) return answered(DOUBTED_AGAIN, observedOf(deps, start, findings, null));

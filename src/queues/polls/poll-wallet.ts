@@ -3,15 +3,16 @@ import { withArrivals } from '../../domain/cadence/arrivals.ts';
 import { afterFitting, afterTooLarge, BLOCKED_MS, effectiveLimit } from '../../domain/cadence/pages.ts';
 import type { Listing } from '../../domain/cadence/wait.ts';
 import { type OpenTransfer, sweepEveryMs } from '../../domain/cadence/wallet.ts';
-import type { PollResponse } from '../../pollers/poll-response.ts';
+import type { KnownPage, WalletPage } from '../../pollers/status.ts';
 import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { WalletFacts } from '../../store/wallets.ts';
 import type { TooLarge } from '../../upstream/client/failure.ts';
-import { type IngestedPage, reportTooLarge } from './ingest-page.ts';
+import { type IngestedPage, reportTooLarge, unreadableMembers } from './ingest-page.ts';
 import type { PollContext } from './poll-context.ts';
 import type { PollFailure } from './poll-failures.ts';
 import { type Adapter, answered, failed, type Polled } from './polled.ts';
+import { INGESTED_EVERY_MS, type SeenPage, type SeenRecord } from './seen-pages.ts';
 import {
   DOUBTED_AGAIN,
   ingest,
@@ -56,15 +57,18 @@ async function pollListing(deps: PollContext, run: Run): Promise<Polled> {
   const listing = listingOf(start, before.plan);
   const limit = effectiveLimit(facts.limits[listing], nowMs);
   const status = listing === 'head' ? null : listing;
-  const page = await readPage(deps, { wallet, status, cursor: null, limit }, run);
+  const last = seenPage(deps, { start, findings, listing });
+  const known = knownOf(last, { start, findings, listing });
+  const page = await readPage(deps, { wallet, status, cursor: null, limit, known }, run);
   if ('found' in page) return shrinkListing(deps, { start, findings }, { listing, limit, tooLarge: page });
   const { response, answeredMs } = page;
   noteLimit(findings, listing, afterFitting(facts.limits[listing], { limit, nowMs }));
-  const print = fingerprint(response, start);
+  const content = response.isKnown ? (last?.content ?? null) : (response.digests?.content ?? null);
   findings.facts[`polled:${listing}`] = nowMs;
   findings.facts[`virtual:${listing}`] = start.virtual;
   let ingested: IngestedPage | null = null;
-  if (isUnchanged(facts, { listing, print, nowMs }) && !isOutdated(findings, facts, listing)) {
+  if (isUnchanged(deps, { start, findings, listing }, content)) {
+    noteSeen(deps, { start, findings, listing }, { response, last, ingested });
     const shown = shownBefore(findings, facts, listing);
     const fromMs = facts.polled[listing]?.atMs ?? nowMs;
     for (const transfer of shown) deps.learning.sawOpen(transfer, { fromMs, nowMs });
@@ -73,13 +77,22 @@ async function pollListing(deps: PollContext, run: Run): Promise<Polled> {
     const sinceMs = facts.headAnsweredAtMs;
     ingested = await ingest(
       deps,
-      { response, answeredMs, atHead: listing === 'head', sinceMs },
+      {
+        response,
+        answeredMs,
+        atHead: listing === 'head',
+        sinceMs,
+        polledMs: facts.polled[listing]?.atMs ?? null,
+      },
       { run, findings },
     );
     if (ingested === null) return answered(DOUBTED_AGAIN, observedOf(deps, start, findings, null));
     findings.facts[`taken:${listing}`] = nowMs;
     if (listing === 'head') findings.facts.headAnsweredAtMs = answeredMs;
-    findings.facts[`same:${listing}`] = ingested.quiet ? print : '';
+    const { isSettled, moves } = ingested;
+    const state = { content, isSettled, moves: facts.moves + moves };
+    findings.facts[`same:${listing}`] = content === null ? '' : printOf(deps, start, { ...state, content });
+    noteSeen(deps, { start, findings, listing }, { response, last, ingested });
   }
   if (listing === before.finder)
     noteArrivals(deps, { facts, listing, findings, nowMs, seen: ingested?.arrived ?? 0 });
@@ -124,24 +137,92 @@ async function shrinkListing(
   return answered(nextListing(deps.learning.model, start, after), observedOf(deps, start, findings, null));
 }
 
-/** Hash that distinguishes one answer from another: its content in its order, and its subscribers. */
-function fingerprint(response: PollResponse, { claims, subscribedAt }: PollStart): string {
-  const raw = JSON.stringify([
-    response.records.map((record) => record.raw),
-    response.nextCursor,
-    response.unreadable.length,
-    claims.map(({ key, atMs }) => [key, atMs, subscribedAt.get(key) ?? '']),
-  ]);
-  return hash('sha256', raw).slice(0, 32);
+/** A listing of a wallet, with the start and the findings of its poll. */
+type ListingPoll = { start: PollStart; findings: PollFindings; listing: Listing };
+
+/**
+ * Hash of a page and of all on which the result of its ingestion depends: its content, its subscribers, the data's epoch, the
+ * number of commits about the wallet's transfers, and whether all of its records were settled.
+ */
+function printOf(
+  { stores: { subjects } }: PollContext,
+  { claims, subscribedAt }: PollStart,
+  { content, isSettled, moves }: { content: string; isSettled: boolean; moves: number },
+): string {
+  const { epoch } = subjects.epoch.begun;
+  const subscribers = claims.map(({ key, atMs }) => [key, atMs, subscribedAt.get(key) ?? '']);
+  return hash('sha256', JSON.stringify([content, isSettled, moves, epoch, subscribers])).slice(0, 32);
 }
 
-function isUnchanged(
-  facts: WalletFacts,
-  answer: { listing: Listing; print: string; nowMs: number },
-): boolean {
-  const { listing, print, nowMs } = answer;
-  const agoMs = nowMs - (facts.ingestedAtMs[listing] ?? 0);
-  return facts.same[listing] === print && agoMs >= 0 && agoMs < TAKEN_EVERY_MS;
+/** The page that this process ingested last; null where another process has ingested another one, or a transfer has moved on. */
+function seenPage(deps: PollContext, { start, listing }: ListingPoll): SeenPage | null {
+  const { subject, facts } = start;
+  const page = deps.pages.get(subject, listing);
+  if (page === null) return null;
+  return facts.same[listing] === printOf(deps, start, { ...page, moves: facts.moves }) ? page : null;
+}
+
+/** What need not be read again of a page: all of it while it may count as unchanged, else the records that do. */
+function knownOf(page: SeenPage | null, poll: ListingPoll): KnownPage {
+  const { start, findings } = poll;
+  const { nowMs } = start;
+  return {
+    body: page?.isSettled && mayBeUnchanged(poll) ? page.body : null,
+    nextCursor: page?.nextCursor ?? null,
+    find: (digest) => {
+      const record = page?.records.get(digest);
+      if (record === undefined || !isRecent(record.readAtMs, nowMs)) return null;
+      // Without its entry among the open transfers, that would have to be made anew.
+      return record.isOpen && !findings.open.has(record.subject) ? null : record;
+    },
+  };
+}
+
+/** Stores the page for the next poll: which of its records would change nothing if they were ingested again. */
+function noteSeen(
+  { pages }: PollContext,
+  { start, findings, listing }: ListingPoll,
+  read: { response: WalletPage; last: SeenPage | null; ingested: IngestedPage | null },
+): void {
+  const { response, last, ingested } = read;
+  const { subject: wallet, facts, nowMs } = start;
+  if (response.isKnown) return;
+  if (response.digests === null) return pages.remove(wallet, listing);
+  const readAtMs = ingested === null ? (facts.ingestedAtMs[listing] ?? 0) - INGESTED_EVERY_MS : nowMs;
+  const records = new Map<string, SeenRecord>();
+  for (const { digest, record, subject, status, updatedAt } of response.results) {
+    const before = record === null ? last?.records.get(digest) : undefined;
+    const isSettled = ingested === null || record === null || ingested.settled.has(subject);
+    if (!isSettled || (record !== null && unreadableMembers(record).length > 0)) continue;
+    const isOpen = findings.open.has(subject);
+    records.set(digest, before ?? { subject, status, updatedAt, isOpen, readAtMs });
+  }
+  const isWhole = records.size === response.results.length && response.unreadable.length === 0;
+  const { body, content } = response.digests;
+  pages.set(wallet, listing, {
+    body: isWhole && (response.reserved ?? []).length === 0 ? body : null,
+    content,
+    isSettled: ingested?.isSettled ?? true,
+    nextCursor: response.nextCursor,
+    records,
+    atMs: nowMs,
+  });
+}
+
+function isRecent(ingestedAtMs: number, nowMs: number): boolean {
+  const agoMs = nowMs - ingestedAtMs;
+  return agoMs >= 0 && agoMs < INGESTED_EVERY_MS;
+}
+
+function isUnchanged(deps: PollContext, poll: ListingPoll, content: string | null): boolean {
+  const { facts } = poll.start;
+  if (content === null || !mayBeUnchanged(poll)) return false;
+  const print = printOf(deps, poll.start, { content, isSettled: true, moves: facts.moves });
+  return facts.same[poll.listing] === print;
+}
+
+function mayBeUnchanged({ start: { facts, nowMs }, findings, listing }: ListingPoll): boolean {
+  return isRecent(facts.ingestedAtMs[listing] ?? 0, nowMs) && !isOutdated(findings, facts, listing);
 }
 
 /** True when another answer has since shown a transfer of a one-status listing: the listing must be ingested to locate it. */
@@ -162,7 +243,7 @@ async function followHead(
   deps: PollContext,
   head: {
     start: PollStart;
-    response: PollResponse;
+    response: WalletPage;
     limit: number;
     ingested: IngestedPage | null;
     findings: PollFindings;
@@ -228,7 +309,7 @@ async function followNarrowed(
   first: {
     listing: Listing;
     start: PollStart;
-    response: PollResponse;
+    response: WalletPage;
     limit: number;
     findings: PollFindings;
   },
@@ -236,8 +317,8 @@ async function followNarrowed(
   const { listing, start, response, limit, findings } = first;
   const { subject: wallet, nowMs } = start;
   // By the page and not by the snapshot: a page that is slightly behind has been narrowed all the same.
-  const strange = response.records.filter(({ status }) => status.toLowerCase() !== listing).length;
-  if (strange > response.records.length / 2) {
+  const strange = response.results.filter(({ status }) => status.toLowerCase() !== listing).length;
+  if (strange > response.results.length / 2) {
     findings.facts.unnarrowedAtMs = nowMs;
     return;
   }

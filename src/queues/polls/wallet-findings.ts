@@ -4,8 +4,7 @@ import type { Listing } from '../../domain/cadence/wait.ts';
 import { type OpenTransfer, sweepEveryMs } from '../../domain/cadence/wallet.ts';
 import { coveredWait } from '../../domain/cadence/watched.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
-import type { PollResponse } from '../../pollers/poll-response.ts';
-import { pollWallet } from '../../pollers/status.ts';
+import { type KnownPage, pollWallet, type WalletPage } from '../../pollers/status.ts';
 import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type NotedFacts, openText } from '../../store/wallets.ts';
@@ -13,18 +12,25 @@ import { type TooLarge, UpstreamFailure } from '../../upstream/client/failure.ts
 import { type IngestedPage, ingestPage, reportUnreadable } from './ingest-page.ts';
 import type { PollContext } from './poll-context.ts';
 import { AT_ONCE } from './polled.ts';
+import { INGESTED_EVERY_MS } from './seen-pages.ts';
 import { INSTEAD_OF_ALL } from './sweeps.ts';
 import { coverMs, narrowsPages, paceOfSweep } from './wallet-plan.ts';
 
 const FORGOTTEN_AFTER_MS = 3_600_000;
 
-/** Age at which an unchanged answer is ingested again, to note its transfers as shown. */
-export const TAKEN_EVERY_MS = 600_000;
+/** Largest age of the last ingestion of a record that a page showed just now: that of its text, and then of the page. */
+export const TAKEN_EVERY_MS = 2 * INGESTED_EVERY_MS;
 
-type PageRequest = { wallet: SubjectId; status: string | null; cursor: string | null; limit: number };
+type PageRequest = {
+  wallet: SubjectId;
+  status: string | null;
+  cursor: string | null;
+  limit: number;
+  known: KnownPage | null;
+};
 
 /** A page with the time of its answer (`answeredMs`, Redis time). */
-type ReadPage = { response: PollResponse; answeredMs: number };
+type ReadPage = { response: WalletPage; answeredMs: number };
 
 export type Run = { start: PollStart; signal: AbortSignal };
 
@@ -106,12 +112,18 @@ export async function readPage(
 /** Ingests a page, and notes its transfers. Returns null for a page that waits. */
 export async function ingest(
   deps: PollContext,
-  page: { response: PollResponse; answeredMs: number; atHead: boolean; sinceMs: number },
+  page: {
+    response: WalletPage;
+    answeredMs: number;
+    atHead: boolean;
+    sinceMs: number;
+    polledMs: number | null;
+  },
   { run, findings }: { run: Run; findings: PollFindings },
 ): Promise<IngestedPage | null> {
   const { start } = run;
   const { atHead, ...read } = page;
-  const ingested = await ingestPage(deps, { ...read, start });
+  const ingested = await ingestPage(deps, { ...read, start, open: findings.open });
   if (ingested === null) return null;
   for (const transfer of ingested.open) {
     const headAtMs = atHead ? start.nowMs : (findings.open.get(transfer.subject)?.headAtMs ?? null);

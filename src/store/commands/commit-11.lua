@@ -51,7 +51,8 @@
   | behind      | Redis went back, and is not synchronised yet: nothing was stored, no claims either                   |
 
   Only "committed" wrote snapshot and event, once for repeated calls too. Claims are stored in any case: a page showed the
-  subject, after any other commit meanwhile. A new claim of a known subject gets a subscribers entry that names the latest
+  subject, after any other commit meanwhile. A commit from a response is counted with the wallets among its claims (`moves` in
+  store/wallets.ts): their pages are compared with the new state, even where they show what they showed before. A new claim of a known subject gets a subscribers entry that names the latest
   event, unless that event is history for it. Events of suspended keys wait (include/suspended.lua).
 ]]
 -- @include plan
@@ -224,6 +225,20 @@ if outcome ~= 'committed' then
   return { answer, string.format('%.0f', snapshotCommit), '' }
 end
 
+-- Without a response, the state stays what pages are compared with.
+if ARGV.flag == '' and not check then
+  local pages, isCounted = prefixOf(KEYS.subject, subject) .. ':pages:', {}
+  for _, claimKey in ipairs(redis.call('HKEYS', KEYS.claims)) do
+    local wallet = string.match(claimKey, '^[^|]*|(wallet:.+)$')
+    if wallet and not isCounted[wallet] then
+      isCounted[wallet] = true
+      local facts = pages .. wallet
+      local counted = redis.call('EXISTS', facts) == 1 and redis.pcall('HINCRBY', facts, 'moves', 1)
+      -- Facts of another shape are hints that pages note anew.
+      if type(counted) == 'table' then redis.call('DEL', facts) end
+    end
+  end
+end
 if ARGV.unconfirmed == '-' then
   redis.call('HDEL', KEYS.subject, 'unconfirmed')
 elseif ARGV.unconfirmed ~= '' then

@@ -44,6 +44,8 @@ export type Question<T> = {
   request: Omit<HttpRequest, 'maxBodyBytes'>;
   expected: string;
   read: (body: JsonValue) => Parsed<T>;
+  /** Reads the text of the body instead, unless `onBody` wants all of it. */
+  readBody?: ((text: string) => ParsedBody<T>) | undefined;
   /** Called with the body of a success before it is read; the body is then parsed in this thread, whatever its size. */
   onBody?: ((body: JsonValue) => void) | undefined;
 };
@@ -112,7 +114,7 @@ async function interpret<T>(
 
 /** Reads a body; a large list in a thread. Throws the caller's abort reason. */
 async function parse<T>(
-  { endpoint, read, request, onBody }: Question<T>,
+  { endpoint, read, readBody, request, onBody }: Question<T>,
   text: string,
   lists: RequestContext['lists'],
 ): Promise<ParsedBody<T>> {
@@ -125,6 +127,7 @@ async function parse<T>(
       },
     });
   }
+  if (readBody !== undefined) return readBody(text);
   if (!isList(endpoint) || text.length < THREAD_FROM_CHARS) return readText(text, { endpoint, read });
   try {
     return (await lists.run({ endpoint, text })) as ParsedBody<T>;

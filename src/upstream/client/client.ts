@@ -28,6 +28,7 @@ import {
   readQuoteAnswer,
 } from '../wire/quote.ts';
 import {
+  type KnownContent,
   readStatusPage,
   STATUS_PAGE_EXPECTED,
   type StatusPage,
@@ -43,6 +44,7 @@ import {
   type RequestContext,
   send,
 } from './ask.ts';
+import { readPageText } from './read-list.ts';
 import { carriesKey, checkTemplate, endpointUrl, fillPath, parseBaseUrl } from './endpoint.ts';
 
 /** Options of the upstream's client. */
@@ -106,10 +108,22 @@ export class UpstreamClient {
     return this.#requestContext.excerpt(words, maxChars);
   }
 
-  /** Records of one exact filter, or a page of a wallet. An unknown id gives a record of status `unknown`. */
-  async status(query: StatusQuery, options: RequestOptions = {}): Promise<Answer<StatusPage>> {
+  /**
+   * Records of one exact filter, or a page of a wallet; without what is `known` of it. An unknown id gives a record of status
+   * `unknown`.
+   */
+  async status(
+    query: StatusQuery,
+    { known, ...options }: RequestOptions & { known?: KnownContent } = {},
+  ): Promise<Answer<StatusPage>> {
     return this.request(
-      { endpoint: 'status', expected: STATUS_PAGE_EXPECTED, read: readStatusPage, path: statusPath(query) },
+      {
+        endpoint: 'status',
+        expected: STATUS_PAGE_EXPECTED,
+        read: readStatusPage,
+        readBody: known === undefined ? undefined : (text) => readPageText(text, known),
+        path: statusPath(query),
+      },
       options,
     );
   }

@@ -1,7 +1,15 @@
-import { JsonLimitError, type JsonValue, parseJson } from '../../domain/json.ts';
+import { JsonLimitError, type JsonValue, parseJson, splitJson } from '../../domain/json.ts';
 import { readChains, readTokens } from '../wire/chain-list.ts';
 import { readOpenQuotes } from '../wire/open-quote.ts';
 import { readQuoteAnswer } from '../wire/quote.ts';
+import {
+  type KnownContent,
+  RESULTS,
+  readKnownBody,
+  readSplitPage,
+  readStatusPage,
+  type StatusPage,
+} from '../wire/status-page.ts';
 import type { Parsed } from '../wire/wire.ts';
 import { type Endpoint, type ListEndpoint, limitsOf } from './endpoint.ts';
 
@@ -36,9 +44,25 @@ export function readText<T>(
   try {
     body = parseJson(text, { limits: limitsOf(endpoint), longNumber: 'drop' });
   } catch (error) {
-    return error instanceof JsonLimitError
-      ? { beyond: error.found }
-      : { mismatch: 'a body that is not JSON' };
+    return unparsed(error);
   }
   return read(body);
+}
+
+/** Reads a page of the status endpoint, except for the results that are known from an earlier one. */
+export function readPageText(text: string, known: KnownContent): ParsedBody<StatusPage> {
+  const same = readKnownBody(text, known);
+  if (same !== null) return { value: same };
+  try {
+    const split = splitJson(text, RESULTS, { limits: limitsOf('status'), longNumber: 'drop' });
+    if (split !== null) return readSplitPage(split, { text, known });
+  } catch (error) {
+    return unparsed(error);
+  }
+  return readText(text, { endpoint: 'status', read: readStatusPage });
+}
+
+function unparsed(error: unknown): { beyond: string } | { mismatch: string } {
+  if (!(error instanceof SyntaxError)) throw error;
+  return error instanceof JsonLimitError ? { beyond: error.found } : { mismatch: 'a body that is not JSON' };
 }

@@ -109,6 +109,8 @@ export class Transport {
   }
 }
 
+const DECODER = new TextDecoder();
+
 type Body = { text: string; isTooLarge: boolean; error: unknown };
 
 /** Reads until the end, the limit or the first error. Stopping early ends the connection. */
@@ -125,7 +127,8 @@ async function readBody(body: AsyncIterable<Uint8Array>, maxBytes: number): Prom
   } catch (reason) {
     error = reason;
   }
-  const text = new TextDecoder().decode(Buffer.concat(chunks).subarray(0, maxBytes));
+  const whole = chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
+  const text = DECODER.decode(whole.subarray(0, maxBytes));
   return { text, isTooLarge: bytes > maxBytes, error };
 }
 

@@ -1,5 +1,6 @@
+import { hash } from 'node:crypto';
 import { z } from 'zod';
-import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue, type SplitJson } from '../../domain/json.ts';
 import { foldHex } from '../../domain/subjects/subject.ts';
 import {
   amountMember,
@@ -32,9 +33,26 @@ export type StatusRecord = {
   unreadable: string[];
 };
 
-/** A page of the status endpoint. */
+/**
+ * Digests of a page: of the body, of all that counts in it, and of each result with its record; `null` for a known or an
+ * unreadable one.
+ */
+export type PageDigests = {
+  body: string;
+  content: string;
+  results: readonly { digest: string; record: StatusRecord | null }[];
+};
+
+/**
+ * Content of an earlier page that needs no reading again: the digest of its body, null where its results must be read, and a
+ * test for the digests of results.
+ */
+export type KnownContent = { body: string | null; has: (digest: string) => boolean };
+
+/** A page of the status endpoint. `digests` where it was compared with an earlier one; `known`: it has the same body. */
 export type StatusPage = {
   records: StatusRecord[];
+  digests: PageDigests | 'known' | null;
   /** Results without the core of a record; index -1 means `nextCursor`, which is then null. */
   unreadable: { index: number; reason: string }[];
   nextCursor: string | null;
@@ -103,13 +121,60 @@ export function readStatusPage(body: JsonValue): Parsed<StatusPage> {
   if (!isJsonObject(body)) return { mismatch: `${kindOf(body)} as the body` };
   if (!Array.isArray(body.results)) return { mismatch: `${kindOf(body.results)} as results` };
   if (body.results.length > MOST_RESULTS) return { mismatch: `${body.results.length} results` };
-  const page: StatusPage = { records: [], unreadable: [], nextCursor: null };
-  for (const [index, result] of body.results.entries()) {
-    const parsed = readStatusRecord(result);
-    if ('value' in parsed) page.records.push(parsed.value);
-    else page.unreadable.push({ index, reason: parsed.mismatch });
+  const page: StatusPage = { records: [], digests: null, unreadable: [], nextCursor: null };
+  for (const [index, result] of body.results.entries()) readResult(page, index, result);
+  readCursor(page, body);
+  return { value: page };
+}
+
+/** Digits of base 64 that no two texts share by chance. */
+const DIGEST_CHARS = 22;
+
+function digestOf(text: string): string {
+  return hash('sha256', text, 'base64url').slice(0, DIGEST_CHARS);
+}
+
+/** A page with the body of an earlier one; null for any other body. */
+export function readKnownBody(text: string, known: KnownContent): StatusPage | null {
+  if (known.body === null || digestOf(text) !== known.body) return null;
+  return { records: [], digests: 'known', unreadable: [], nextCursor: null };
+}
+
+/** Member of a page that has its results. */
+export const RESULTS = 'results';
+
+/** Reads a page as `readStatusPage` does, except for its known results. */
+export function readSplitPage(
+  { elements, rest, parse }: SplitJson,
+  { text, known }: { text: string; known: KnownContent },
+): Parsed<StatusPage> {
+  if (!isJsonObject(rest)) return { mismatch: `${kindOf(rest)} as the body` };
+  const parsed = elements.map((element) => {
+    const digest = digestOf(element);
+    return { digest, value: known.has(digest) ? null : { result: parse(element) } };
+  });
+  if (elements.length > MOST_RESULTS) return { mismatch: `${elements.length} results` };
+  const page: StatusPage = { records: [], digests: null, unreadable: [], nextCursor: null };
+  const results = parsed.map(({ digest, value }, index) => ({
+    digest,
+    record: value === null ? null : readResult(page, index, value.result),
+  }));
+  readCursor(page, rest);
+  const content = digestOf(JSON.stringify([parsed.map(({ digest }) => digest), rest.nextCursor ?? null]));
+  return { value: { ...page, digests: { body: digestOf(text), content, results } } };
+}
+
+function readResult(page: StatusPage, index: number, result: JsonValue): StatusRecord | null {
+  const parsed = readStatusRecord(result);
+  if ('value' in parsed) {
+    page.records.push(parsed.value);
+    return parsed.value;
   }
-  const { nextCursor } = body;
+  page.unreadable.push({ index, reason: parsed.mismatch });
+  return null;
+}
+
+function readCursor(page: StatusPage, { nextCursor }: JsonObject): void {
   if (typeof nextCursor === 'string' && nextCursor !== '') page.nextCursor = nextCursor;
   else if (nextCursor !== null) {
     page.unreadable.push({
@@ -117,7 +182,6 @@ export function readStatusPage(body: JsonValue): Parsed<StatusPage> {
       reason: `nextCursor: found ${kindOf(nextCursor)}, expected text or null`,
     });
   }
-  return { value: page };
 }
 
 function readStatusRecord(raw: JsonValue): Parsed<StatusRecord> {

@@ -1,0 +1,83 @@
+import type { Listing } from '../../domain/cadence/wait.ts';
+import type { SubjectId } from '../../domain/subjects/subject.ts';
+
+/** A record of a page that would change nothing if it were ingested again. `readAtMs`: its last ingestion, Redis time. */
+export type SeenRecord = {
+  subject: SubjectId;
+  status: string;
+  updatedAt: number | null;
+  isOpen: boolean;
+  readAtMs: number;
+};
+
+/**
+ * The page that a listing showed last. `body`: digest of its body, null where its results must be read even in an equal one;
+ * `content`: digest of all that counts in it; `isSettled`: ingesting it again would change nothing; `records`: those of which
+ * this is so, by the digests of their texts; `atMs`: Redis time.
+ */
+export type SeenPage = {
+  body: string | null;
+  content: string;
+  isSettled: boolean;
+  nextCursor: string | null;
+  records: ReadonlyMap<string, SeenRecord>;
+  atMs: number;
+};
+
+/** Age at which the record of an unchanged text is ingested again, and at which an unchanged page is. */
+export const INGESTED_EVERY_MS = 300_000;
+
+const MOST_BYTES = 16_777_216;
+
+/** Bytes of an entry, and of each of its records beside the subject, as V8 stores them. */
+const PAGE_BYTES = 400;
+const RECORD_BYTES = 250;
+
+/**
+ * The last pages of wallets in memory, up to a number of bytes. A full store takes no further page until one is too old: polls
+ * come in turns, so that the oldest page is the next to be polled. Redis decides whether a page still counts (see
+ * `printOf` in poll-wallet.ts).
+ */
+export class SeenPages {
+  readonly #pages = new Map<string, SeenPage>();
+  readonly #mostBytes: number;
+  #bytes = 0;
+
+  constructor({ mostBytes = MOST_BYTES }: { mostBytes?: number } = {}) {
+    this.#mostBytes = mostBytes;
+  }
+
+  get(wallet: SubjectId, listing: Listing): SeenPage | null {
+    return this.#pages.get(`${listing}:${wallet}`) ?? null;
+  }
+
+  set(wallet: SubjectId, listing: Listing, page: SeenPage): void {
+    const key = `${listing}:${wallet}`;
+    this.#remove(key);
+    const bytes = bytesOf(page);
+    for (const [oldest, { atMs }] of this.#pages) {
+      if (this.#bytes + bytes <= this.#mostBytes || Math.abs(page.atMs - atMs) < 2 * INGESTED_EVERY_MS) break;
+      this.#remove(oldest);
+    }
+    if (this.#bytes + bytes > this.#mostBytes) return;
+    this.#pages.set(key, page);
+    this.#bytes += bytes;
+  }
+
+  remove(wallet: SubjectId, listing: Listing): void {
+    this.#remove(`${listing}:${wallet}`);
+  }
+
+  #remove(key: string): void {
+    const page = this.#pages.get(key);
+    if (page === undefined) return;
+    this.#pages.delete(key);
+    this.#bytes -= bytesOf(page);
+  }
+}
+
+function bytesOf({ records }: SeenPage): number {
+  let bytes = PAGE_BYTES;
+  for (const { subject } of records.values()) bytes += RECORD_BYTES + subject.length;
+  return bytes;
+}
