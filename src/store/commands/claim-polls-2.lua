@@ -23,7 +23,10 @@
 ]]
 -- @include plan
 -- @include endpoint-group
-local plan = openPlan(KEYS.plan, ARGV.atMs)
+local plan = openPlan(KEYS.plan, ARGV.atMs, {
+  'turn', 'turnUrgent', 'turnOverdue', 'failNext', 'failTries', 'failOks', 'dv', 'dt', 'rateAt', 'suspect', 'used', 'tokens', 'turnBound', 'cold', 'spareNext',
+})
+local fields = plan.more
 local endpointGroup = openEndpointGroup(KEYS.endpointGroup, plan)
 local process, most, aheadMs = ARGV.process, tonumber(ARGV.most), tonumber(ARGV.aheadMs)
 local now, key = plan.now, plan.key
@@ -96,10 +99,11 @@ end
 local rested = redis.call('ZRANGEBYSCORE', key .. ':resting', '-inf', text(now), 'LIMIT', 0, 100)
 if #rested > 0 then
   redis.call('ZREM', key .. ':resting', unpack(rested))
-  local items = redis.call('HMGET', key .. ':items', unpack(rested))
+  local items, entries = redis.call('HMGET', key .. ':items', unpack(rested)), {}
   for index, member in ipairs(rested) do
-    if items[index] then enter(plan, member, readItem(items[index])) end
+    if items[index] then entries[#entries + 1] = { member = member, item = readItem(items[index]) } end
   end
+  enterAll(plan, entries)
 end
 
 -- After an outage no member waits for a backoff that the outage made. Members that failed long before it still wait: tried all
@@ -119,38 +123,43 @@ end
 
 local gate = endpointGroupGate(endpointGroup, plan)
 local step = slotStep(plan, endpointGroup.pace)
-plan.next = math.min(plan.next, lastSlot(plan, step))
+plan.next = boundSlot(plan, plan.next, step)
 local slot = math.max(now, plan.next)
 local slots = 0
 if gate.open then slots = math.max(0, math.min(most, math.floor((now + aheadMs - slot) / step) + 1)) end
 
 -- The heads of all lanes, as many as can be claimed.
-local function heads(place, ...)
-  return slots > 0 and redis.call(...) or {}
+local function heads(isUsed, ...)
+  return slots > 0 and isUsed and redis.call(...) or {}
 end
 local last = math.max(0, slots - 1)
-local fields = redis.call('HMGET', key, 'turn', 'turnUrgent', 'turnOverdue', 'failNext', 'failTries', 'failOks', 'dv', 'dt', 'rateAt', 'suspect', 'used', 'tokens', 'turnBound', 'cold', 'spareNext')
+local areUrgent = redis.call('EXISTS', key .. ':asked', key .. ':first') > 0
+-- Most plans have none of these.
+local areSetBack = redis.call('EXISTS', key .. ':failing', key .. ':suspects', key .. ':spare', key .. ':spareWallets') > 0
+local wallets = countWallets(plan)
+local roundMs = roundOf(plan, wallets)
 -- A cold start with wallets that were never polled: they come before polled ones, except where a poll has become worth it
 -- meanwhile.
-local oldest = redis.call('ZRANGE', key .. ':first', 0, 0)[1]
+local first = areUrgent and redis.call('ZRANGE', key .. ':first', 0, last, 'WITHSCORES') or {}
+local oldest = first[1]
 local anew = oldest and kindOf(oldest) == 'wallet'
 local isCold = anew and (fields[14] == '1' or number(fields[7], 0) == 0)
+local overdue = heads(true, 'ZRANGEBYSCORE', key .. ':latest', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots)
 -- Beside other kinds, wallets count as overdue about a round earlier: after less than two rounds.
-local others = slots > 0 and not isCold
-  and (oldest and not anew or redis.call('ZCOUNT', key .. ':latest', '-inf', text(now)) > 0)
-local early = others and PLAN.EARLY_ROUNDS * roundOf(plan) or 0
+local others = not isCold and (oldest and not anew or #overdue > 0)
+local early = others and PLAN.EARLY_ROUNDS * roundMs or 0
 local lanes = {
-  asked = heads('asked', 'ZRANGE', key .. ':asked', 0, last, 'WITHSCORES'),
-  first = heads('first', 'ZRANGE', key .. ':first', 0, last, 'WITHSCORES'),
+  asked = heads(areUrgent, 'ZRANGE', key .. ':asked', 0, last, 'WITHSCORES'),
+  first = slots > 0 and first or {},
   -- Members that were never polled have waited longest.
-  bound = isCold and {} or heads('bound', 'ZRANGEBYSCORE', key .. ':bound', '-inf', text(now + early), 'WITHSCORES', 'LIMIT', 0, slots),
-  overdue = heads('overdue', 'ZRANGEBYSCORE', key .. ':latest', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
+  bound = heads(not isCold, 'ZRANGEBYSCORE', key .. ':bound', '-inf', text(now + early), 'WITHSCORES', 'LIMIT', 0, slots),
+  overdue = overdue,
   -- Overdue members may be at the head of this lane as well.
-  fair = heads('fair', 'ZRANGE', key .. ':fair', 0, 2 * last + 1, 'WITHSCORES'),
-  failing = heads('failing', 'ZRANGEBYSCORE', key .. ':failing', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
-  suspect = heads('suspect', 'ZRANGEBYSCORE', key .. ':suspects', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, 1),
-  spare = heads('spare', 'ZRANGEBYSCORE', key .. ':spare', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
-  spareWallets = heads('spareWallets', 'ZRANGEBYSCORE', key .. ':spareWallets', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
+  fair = heads(true, 'ZRANGE', key .. ':fair', 0, 2 * last + 1, 'WITHSCORES'),
+  failing = heads(areSetBack, 'ZRANGEBYSCORE', key .. ':failing', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
+  suspect = heads(areSetBack, 'ZRANGEBYSCORE', key .. ':suspects', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, 1),
+  spare = heads(areSetBack, 'ZRANGEBYSCORE', key .. ':spare', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
+  spareWallets = heads(areSetBack, 'ZRANGEBYSCORE', key .. ':spareWallets', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
 }
 local at = { asked = 1, first = 1, bound = 1, overdue = 1, fair = 1, failing = 1, suspect = 1, spare = 1, spareWallets = 1 }
 local gone = {}
@@ -168,7 +177,7 @@ local failNext = math.min(number(fields[4], 0), now + 600000)
 local spareNext = math.min(number(fields[15], 0), now + 600000)
 local failTries, failOks = number(fields[5], 0), number(fields[6], 0)
 local share = (failTries >= 4 and failOks / failTries >= 0.25) and PLAN.FAILING_SHARE_RECOVERING or PLAN.FAILING_SHARE
-local suspectFree = not fields[10] or not isClaimed(plan, fields[10])
+local suspectFree = areSetBack and not (fields[10] and isClaimed(plan, fields[10]))
 local suspect, advanced = nil, 0
 
 -- Virtual time per slot, at its recent rate. It goes on at that rate beside urgent members, for any served one: otherwise
@@ -178,7 +187,7 @@ local pulse = step / 1000
 if dtBefore > 0 and dvBefore > 0 then pulse = dvBefore / dtBefore * pulse end
 -- At a cold start it moves evenly, and reaches the wallets that were polled first when all were polled: bunched, the price
 -- would swing with every round.
-if isCold then pulse = PLAN.ANEW_SECONDS * step / roundOf(plan) end
+if isCold then pulse = PLAN.ANEW_SECONDS * step / roundMs end
 
 -- Chooses an overdue lane: wallets first, but never wallets alone. Of many wallets some are always overdue.
 local function chooseOverdue()
@@ -226,9 +235,7 @@ local function choose()
 end
 
 local picks, claims, leases, removed = {}, {}, {}, {}
-local token = 0
-if fields[12] and not string.match(fields[12], '^%d+$') then redis.call('HDEL', key, 'tokens') end
-if slots > 0 then token = redis.call('HINCRBY', key, 'tokens', slots) - slots end
+local token = string.match(fields[12] or '', '^%d+$') and tonumber(fields[12]) or 0
 
 local function hand(member, lane, late)
   token = token + 1
@@ -287,38 +294,45 @@ else
   end
 end
 
-local PLACES = {
-  asked = ':asked', first = ':first', failing = ':failing', suspect = ':suspects', spare = ':spare', spareWallets = ':spareWallets',
-}
-for lane, members in pairs(removed) do
-  if PLACES[lane] then
-    redis.call('ZREM', key .. PLACES[lane], unpack(members))
-  else
-    redis.call('ZREM', key .. ':fair', unpack(members))
-    redis.call('ZREM', key .. ':bound', unpack(members))
-    redis.call('ZREM', key .. ':latest', unpack(members))
-  end
-end
-if #claims > 0 then
-  redis.call('HSET', key .. ':claims', unpack(claims))
-  redis.call('ZADD', key .. ':leases', unpack(leases))
-  plan.next = slot
-end
+if #claims > 0 then plan.next = slot end
 
 -- The rate of virtual time is the price of a request (see `priceOf` in store/plan-state.ts): decaying sums of both times.
 local rateAt = math.min(number(fields[9], now), now)
 local seconds = (now - rateAt) / 1000
-local decay = math.exp(-seconds / math.max(PLAN.MEAN_SECONDS, PLAN.MEAN_ROUNDS * roundOf(plan) / 1000))
+local decay = math.exp(-seconds / math.max(PLAN.MEAN_SECONDS, PLAN.MEAN_ROUNDS * roundMs / 1000))
 local dv = dvBefore * decay + advanced
 local dt = dtBefore * decay + seconds
+-- Before the claims: no token is given twice.
 redis.call(
   'HSET', key, 'last', text(now), 'offset', text(plan.offset), 'graceUntil', text(plan.graceUntil),
   'v', string.format('%.6f', plan.v), 'next', text(plan.next), 'failNext', text(failNext), 'spareNext', text(spareNext),
   'turn', turn and '1' or '0', 'turnUrgent', turnUrgent and '1' or '0', 'turnOverdue', text(turnOverdue), 'turnBound', text(turnBound), 'cold', isCold and '1' or '0',
   'dv', string.format('%.9g', dv), 'dt', string.format('%.9g', dt), 'rateAt', text(now),
-  'used', string.format('%.9g', number(fields[11], 0) * decay + #picks / 3)
+  'used', string.format('%.9g', number(fields[11], 0) * decay + #picks / 3),
+  'tokens', string.format('%.0f', token), 'wallets', wallets, 'suspect', suspect or fields[10] or ''
 )
-if suspect then redis.call('HSET', key, 'suspect', suspect) end
+
+local PLACES = {
+  asked = ':asked', first = ':first', failing = ':failing', suspect = ':suspects', spare = ':spare', spareWallets = ':spareWallets',
+}
+local LATEST = { bound = ':bound', overdue = ':latest' }
+local left = {}
+for lane, members in pairs(removed) do
+  for _, member in ipairs(members) do
+    -- A member with a longest wait is in two places.
+    local places = PLACES[lane] and { PLACES[lane] } or { ':fair', latestPlace(member) }
+    if LATEST[lane] and LATEST[lane] ~= places[2] then places[3] = LATEST[lane] end
+    for _, place in ipairs(places) do
+      left[place] = left[place] or {}
+      table.insert(left[place], member)
+    end
+  end
+end
+for place, members in pairs(left) do redis.call('ZREM', key .. place, unpack(members)) end
+if #claims > 0 then
+  redis.call('HSET', key .. ':claims', unpack(claims))
+  redis.call('ZADD', key .. ':leases', unpack(leases))
+end
 
 -- Time until the next call is useful, ms.
 local wait = -1
@@ -341,9 +355,11 @@ else
   end
   soonest(':resting', now)
   soonest(':alarms', now)
-  soonest(':failing', failNext)
-  soonest(':spare', now)
-  soonest(':spareWallets', now)
-  if suspectFree and not suspect then soonest(':suspects', now) end
+  if areSetBack then
+    soonest(':failing', failNext)
+    soonest(':spare', now)
+    soonest(':spareWallets', now)
+    if suspectFree and not suspect then soonest(':suspects', now) end
+  end
 end
 return { text(wait), picks, crashed, returned, arrived }

@@ -48,15 +48,23 @@ local seen = cjson.decode(ARGV.observed)
 if seen.facts then withAll('HSET', KEYS.facts, seen.facts) end
 if seen.open then withAll('HSET', KEYS.open, seen.open) end
 if seen.ended then withAll('HDEL', KEYS.open, seen.ended) end
-if seen.shown and #seen.shown > 0 then
-  local nowText = text(plan.redisNow)
-  for _, shown in ipairs(seen.shown) do redis.call('ZADD', polledKey(plan, shown), 'XX', nowText, shown) end
+if seen.shown then
+  local shown, polledAt = {}, text(plan.redisNow)
+  for _, member in ipairs(seen.shown) do
+    local place = polledKey(plan, member)
+    shown[place] = shown[place] or {}
+    table.insert(shown[place], polledAt)
+    table.insert(shown[place], member)
+  end
+  for place, values in pairs(shown) do zaddAll(place, 'XX', values) end
 end
-if seen.covered then
-  local claimsPrefix = string.sub(KEYS.claims, 1, #KEYS.claims - #subject)
-  for i = 1, #seen.covered, 4 do
-    local covered, alarmMs, virtual, latestMs = unpack(seen.covered, i, i + 3)
-    cover(plan, covered, claimsPrefix .. covered, seen.coverMs, alarmMs, virtual, latestMs)
+if seen.covered and #seen.covered > 0 then
+  local claimsPrefix, covered = string.sub(KEYS.claims, 1, #KEYS.claims - #subject), {}
+  for i = 1, #seen.covered, 4 do covered[#covered + 1] = seen.covered[i] end
+  local rests = scoresOf(key .. ':resting', covered)
+  for index, member in ipairs(covered) do
+    local alarmMs, virtual, latestMs = unpack(seen.covered, 4 * index - 2, 4 * index)
+    cover(plan, member, claimsPrefix .. member, { ms = seen.coverMs, alarmMs = alarmMs, virtual = virtual, latestMs = latestMs, rests = rests[index] })
   end
 end
 
@@ -79,10 +87,10 @@ if claim.lane == 'failing' then
   )
 end
 -- A poll without a result leaves the alarm set.
-if outcome == 'next' or outcome == 'finish' then redis.call('ZREM', key .. ':alarms', member) end
+local isAlarmed = outcome ~= 'next' and outcome ~= 'finish'
 
 -- A page is tracked as long as its sweep goes on; a subject as long as a claim wants it.
-local wanted, named = wantedBy(subject, KEYS.claims, KEYS.wanted)
+local wanted, named, current = wantedBy(subject, KEYS.claims, KEYS.wanted)
 local again = item.again and wanted
 if not wanted or (outcome == 'finish' and not again) then
   if member == subject then
@@ -93,7 +101,7 @@ if not wanted or (outcome == 'finish' and not again) then
 else
   item.again = false
   -- Its subscriptions may have been removed from the config, or come back.
-  local isSpare = isOut(KEYS.claims, KEYS.wanted)
+  local isSpare = isOut(KEYS.claims, KEYS.wanted, current)
   if not isSpare and item.lane == 'spare' then item.lane = 'fair' end
   item.latest = ARGV.latestMs == '' and 0 or plan.now + tonumber(ARGV.latestMs)
   item.v = claim.v + number(ARGV.virtualSeconds, 0)
@@ -115,13 +123,18 @@ else
       item.lane = ARGV.lane
     end
     if isSpare then item.lane = 'spare' end
-    if isSuspect(plan, member) then
+    -- Any other outcome has ended the suspicion.
+    if outcome == 'back' and isSuspect(plan, member) then
       rest(plan, member, item, math.max(1, tonumber(ARGV.restMs)), ':suspects')
     else
       rest(plan, member, item, tonumber(ARGV.restMs))
     end
-    if ARGV.alarmMs ~= '' and not isSpare then redis.call('ZADD', key .. ':alarms', text(plan.now + tonumber(ARGV.alarmMs)), member) end
+    if ARGV.alarmMs ~= '' and not isSpare then
+      redis.call('ZADD', key .. ':alarms', text(plan.now + tonumber(ARGV.alarmMs)), member)
+      isAlarmed = true
+    end
   end
+  if not isAlarmed then redis.call('ZREM', key .. ':alarms', member) end
   if outcome == 'next' then redis.call('ZADD', polledKey(plan, member), text(plan.redisNow), member) end
 end
 

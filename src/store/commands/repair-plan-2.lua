@@ -1,6 +1,6 @@
 --[[
   Repairs a bounded part of a plan: every tracked member is in a place, and no time is further ahead than any that is ever set.
-  Repairs are needed only after keys were lost or overwritten.
+  Repairs are needed only after keys were lost or overwritten. The number of commands does not grow with that of the members.
 
   KEYS
     plan           hash  clock of the plan (include/plan.lua)
@@ -21,36 +21,60 @@ local kinds, isKind = { 'page', unpack(ARGV.kinds) }, {}
 for _, kind in ipairs(kinds) do isKind[kind] = true end
 local mended = {}
 
--- Returns the next part of a key, entries and their values in turn.
-local function part(command, of)
-  local reply = redis.call(command, key .. of, redis.call('HGET', KEYS.repairCursors, of) or '0', 'COUNT', ARGV.count)
-  redis.call('HSET', KEYS.repairCursors, of, reply[1])
-  return reply[2]
+local parts = { ':items' }
+for _, kind in ipairs(kinds) do parts[#parts + 1] = ':polled:' .. kind end
+local cursors, moved = redis.call('HMGET', KEYS.repairCursors, unpack(parts)), {}
+
+-- Returns the next part of a key: its entries, and the value of each.
+local function part(command, index)
+  local reply = redis.call(command, key .. parts[index], cursors[index] or '0', 'COUNT', ARGV.count)
+  moved[#moved + 1] = parts[index]
+  moved[#moved + 1] = reply[1]
+  local entries, values = {}, {}
+  for i = 1, #reply[2], 2 do
+    entries[#entries + 1] = reply[2][i]
+    values[#values + 1] = reply[2][i + 1]
+  end
+  return entries, values
+end
+
+local function itemsOf(of, members)
+  local items = {}
+  for from = 1, #members, 1000 do
+    local some = redis.call('HMGET', key .. of, unpack(members, from, math.min(from + 999, #members)))
+    for _, item in ipairs(some) do items[#items + 1] = item end
+  end
+  return items
 end
 
 -- A member that was polled once is tracked. Its lost entry is made anew.
-for _, kind in ipairs(kinds) do
-  local polled = part('ZSCAN', ':polled:' .. kind)
-  for i = 1, #polled, 2 do
-    if track(plan, polled[i], newItem('fair', plan.v, plan.now + PLAN.LATEST_ANEW), 0) then mended[#mended + 1] = polled[i] end
+for index = 2, #parts do
+  local polled = part('ZSCAN', index)
+  local items = itemsOf(':items', polled)
+  for i, member in ipairs(polled) do
+    local isLost = not items[i]
+    if isLost and track(plan, member, newItem('fair', plan.v, plan.now + PLAN.LATEST_ANEW), 0) then mended[#mended + 1] = member end
   end
 end
 
-local entries = part('HSCAN', ':items')
+local members, items = part('HSCAN', 1)
+redis.call('HSET', KEYS.repairCursors, unpack(moved))
+local claims = itemsOf(':claims', members)
+local scores = {}
+for _, place in ipairs({ ':leases', ':resting', ':failing', ':suspects', ':fair', ':first', ':asked', ':spare', ':spareWallets' }) do
+  scores[place] = scoresOf(key .. place, members)
+end
 -- This is at the slowest pace: slots may have been claimed at it.
 local farthestSlotMs = lastSlot(plan, slotStep(plan, 0.25)) - plan.now
-for i = 1, #entries, 2 do
-  local member = entries[i]
-  local lease = redis.call('ZSCORE', key .. ':leases', member)
-  local resting = redis.call('ZSCORE', key .. ':resting', member)
-  local failing = redis.call('ZSCORE', key .. ':failing', member)
-  local suspect = redis.call('ZSCORE', key .. ':suspects', member)
-  local spare = redis.call('ZSCORE', key .. sparePlace(member), member)
-  local item = readItem(entries[i + 1])
+for i, member in ipairs(members) do
+  local function scoreIn(place) return scores[place][i] end
+  local lease, resting, failing, suspect = scoreIn(':leases'), scoreIn(':resting'), scoreIn(':failing'), scoreIn(':suspects')
+  local spare = scoreIn(sparePlace(member))
+  local item = readItem(items[i])
   local function ahead(score, most) return score and tonumber(score) > plan.now + most + PLAN.CLOCK_SLACK end
   if not isKind[kindOf(member) or ''] then
     forget(plan, member)
-  elseif isClaimed(plan, member) then
+  elseif claims[i] then
     if not lease or ahead(lease, farthestSlotMs + 2 * PLAN.LEASE + 60000) then
       redis.call('ZADD', key .. ':leases', text(plan.now + PLAN.LEASE), member)
       mended[#mended + 1] = member
@@ -60,8 +84,7 @@ for i = 1, #entries, 2 do
     mended[#mended + 1] = member
   elseif
     ahead(resting, item.rest) or ahead(failing, item.rest) or ahead(spare, item.rest)
-    or not (resting or failing or spare or redis.call('ZSCORE', key .. ':fair', member) or redis.call('ZSCORE', key .. ':first', member)
-      or redis.call('ZSCORE', key .. ':asked', member) or suspect)
+    or not (resting or failing or spare or scoreIn(':fair') or scoreIn(':first') or scoreIn(':asked') or suspect)
   then
     redis.call('ZREM', key .. ':leases', member)
     redis.call('ZREM', key .. ':resting', member)

@@ -50,7 +50,7 @@
     verdict        text
     route          text?    its definition
     sweep          hash
-    polledAtMs     number?  time of its last successful poll
+    polledAtMs     number?  time of its last successful poll; none for a wallet
     sinces         hash     subscription key -> start on the upstream's clock, of a wallet
     promised       text     promise of its quote to an intent, or ""
     isRequested    flag     true when it was requested or is new
@@ -62,7 +62,7 @@
 -- @include endpoint-group
 -- @include claims
 -- @include definition
-local plan = openPlan(KEYS.plan, ARGV.atMs)
+local plan = openPlan(KEYS.plan, ARGV.atMs, { 'dv', 'dt', 'wallets' })
 local member, subject = ARGV.member, ARGV.subject
 local claim = readClaim(redis.call('HGET', plan.key .. ':claims', member))
 if not claim or claim.token ~= ARGV.token then return {} end
@@ -84,11 +84,12 @@ if endpointGroup.pausedUntil > plan.now then
   return {}
 end
 
-claim.slot = math.min(claim.slot, lastSlot(plan, slotStep(plan, 0.25)))
+claim.slot = boundSlot(plan, claim.slot, slotStep(plan, 0.25))
 if plan.now > claim.slot + tonumber(ARGV.lateMs) then
   claim.slot = slotAnew(plan, slotStep(plan, endpointGroup.pace))
 end
-claim.token = string.format('%.0f', redis.call('HINCRBY', plan.key, 'tokens', 1))
+-- The claim's own token is never given again, and only one worker can take it.
+claim.token = claim.token .. 't'
 claim.process = ARGV.process
 claim.taken = true
 redis.call('HSET', plan.key .. ':claims', member, writeClaim(claim))
@@ -96,25 +97,26 @@ redis.call('ZADD', plan.key .. ':leases', text(math.max(plan.now, claim.slot) + 
 
 local names, sinces = {}, {}
 local isWallet = kindOf(subject) == 'wallet'
-local all = redis.call('HGETALL', KEYS.claims)
+local all, isRepaired = redis.call('HGETALL', KEYS.claims), false
 for i = 1, #all, 2 do
   -- A claim of another shape is made anew where a config names the subject; a page makes its own anew.
   if not string.match(all[i + 1], '^%d+:%-?%d*:[01]$') then
+    isRepaired = true
     local at = string.sub(all[i], -#subject - 1) == '|' .. subject and redis.call('HGET', KEYS.wanted, all[i])
     if at then redis.call('HSET', KEYS.claims, all[i], at .. '::0') else redis.call('HDEL', KEYS.claims, all[i]) end
   end
 end
-local claims = currentClaims(KEYS.claims, KEYS.wanted)
+local claims = currentClaims(KEYS.claims, KEYS.wanted, not isRepaired and all or nil)
 local isWanted = {}
+local upstream = isWallet and valuesOf(ARGV.since, claims) or {}
 for i = 1, #claims, 2 do
   local claimKey = claims[i]
   isWanted[claimKey] = true
   local name = definitionName(claimKey)
   if name and not names[name] then names[#names + 1], names[name] = name, true end
-  local upstream = isWallet and redis.call('HGET', ARGV.since, claimKey)
-  if upstream then
+  if upstream[claimKey] then
     sinces[#sinces + 1] = claimKey
-    sinces[#sinces + 1] = upstream
+    sinces[#sinces + 1] = upstream[claimKey]
   end
 end
 for i = 1, #all, 2 do
@@ -130,10 +132,9 @@ for _, name in ipairs(names) do
 end
 
 local isQuote = kindOf(subject) == 'quote'
-local rate = redis.call('HMGET', plan.key, 'dv', 'dt')
 return {
   claim.token, text(claim.slot - plan.now), text(plan.now), text(plan.redisNow), claim.lane, text(claim.late),
-  string.format('%.6f', claim.v), rate[1] or '0', rate[2] or '0', text(roundOf(plan)), tostring(item.fails),
+  string.format('%.6f', claim.v), plan.more[1] or '0', plan.more[2] or '0', text(roundOf(plan, plan.more[3])), tostring(item.fails),
   redis.call('GET', KEYS.commit) or '0',
   isWallet and {} or redis.call('HGETALL', KEYS.subject),
   claims, subscriptions,
@@ -143,7 +144,7 @@ return {
   isQuote and redis.call('HGET', KEYS.verdicts, subject) or '',
   ARGV.route ~= '' and redis.call('HGET', ARGV.routes, ARGV.route) or '',
   member ~= subject and redis.call('HGETALL', KEYS.sweep) or {},
-  redis.call('ZSCORE', polledKey(plan, subject), subject) or '',
+  not isWallet and redis.call('ZSCORE', polledKey(plan, subject), subject) or '',
   sinces,
   kindOf(subject) == 'intent' and redis.call('HGET', ARGV.promised, subject) or '',
   -- The claim may have another lane: a failing, suspected or probing member was requested all the same.

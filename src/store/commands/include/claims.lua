@@ -1,12 +1,26 @@
+-- Returns the values of a hash for the keys of a list of keys and values in turn.
+local function valuesOf(hashKey, list)
+  local values = {}
+  for from = 1, #list, 2000 do
+    local keys = {}
+    for i = from, math.min(from + 1999, #list), 2 do keys[#keys + 1] = list[i] end
+    local found = redis.call('HMGET', hashKey, unpack(keys))
+    for index, key in ipairs(keys) do values[key] = found[index] end
+  end
+  return values
+end
+
 -- Returns the wanted claims of a subject, as key and value in turn. A claim of a key that a reload has continued under others
--- moves to them, with the same start: a served claim stays served. Unwanted claims are omitted; they stay stored.
-local function currentClaims(claimsKey, wantedKey)
+-- moves to them, with the same start: a served claim stays served. Unwanted claims are omitted; they stay stored. `all` are the
+-- stored claims where the script has read them, as key and value in turn.
+local function currentClaims(claimsKey, wantedKey, all)
   local current = {}
-  local all = redis.call('HGETALL', claimsKey)
+  all = all or redis.call('HGETALL', claimsKey)
+  local wanted = valuesOf(wantedKey, all)
   for i = 1, #all, 2 do
     local key, value = all[i], all[i + 1]
     local at = string.match(value, '^(%d+):')
-    if at and redis.call('HGET', wantedKey, key) == at then
+    if at and wanted[key] == at then
       current[#current + 1] = key
       current[#current + 1] = value
     else

@@ -81,8 +81,28 @@ local function withAll(command, key, values)
   for from = 1, #values, 1000 do redis.call(command, key, unpack(values, from, math.min(from + 999, #values))) end
 end
 
-local function openPlan(key, at)
-  local stored = redis.call('HMGET', key, 'offset', 'last', 'v', 'next', 'budget', 'graceUntil')
+-- Adds scores and members, in turn, to a sorted set: with NX those that are not in it yet, with XX only the others.
+local function zaddAll(key, mode, values)
+  for from = 1, #values, 1000 do redis.call('ZADD', key, mode, unpack(values, from, math.min(from + 999, #values))) end
+end
+
+-- Returns the scores of members of a sorted set in their order, each as text; false for none.
+local function scoresOf(key, members)
+  local scores = {}
+  for from = 1, #members, 1000 do
+    local some = redis.call('ZMSCORE', key, unpack(members, from, math.min(from + 999, #members)))
+    for _, score in ipairs(some) do scores[#scores + 1] = score end
+  end
+  return scores
+end
+
+local PLAN_FIELDS = { 'offset', 'last', 'v', 'next', 'budget', 'graceUntil' }
+
+-- Opens a plan. The values of `more` fields of its hash are read with it, as `more`.
+local function openPlan(key, at, more)
+  local fields = { unpack(PLAN_FIELDS) }
+  for _, field in ipairs(more or {}) do fields[#fields + 1] = field end
+  local stored = redis.call('HMGET', key, unpack(fields))
   local now
   if at and at ~= '' then
     now = tonumber(at)
@@ -99,6 +119,7 @@ local function openPlan(key, at)
     next = number(stored[4], 0),
     budget = math.max(1e-6, number(stored[5], 1)),
     graceUntil = number(stored[6], 0),
+    more = { unpack(stored, #PLAN_FIELDS + 1, #fields) },
   }
   plan.now = now + plan.offset
   if plan.now < plan.last then
@@ -159,18 +180,31 @@ end
 
 local function sparePlace(member) return kindOf(member) == 'wallet' and ':spareWallets' or ':spare' end
 
-local function enter(plan, member, item)
-  if item.lane == 'spare' then
-    redis.call('ZADD', plan.key .. sparePlace(member), 'NX', text(plan.now), member)
-    return
+-- Puts members, each with its item, into their lanes.
+local function enterAll(plan, entries)
+  local lanes, fair = {}, {}
+  local function put(places, place, score, member)
+    local values = places[place] or {}
+    values[#values + 1] = score
+    values[#values + 1] = member
+    places[place] = values
   end
-  if item.lane == 'first' or item.lane == 'asked' then
-    redis.call('ZADD', plan.key .. ':' .. item.lane, 'NX', text(plan.now), member)
-    return
+  for _, entry in ipairs(entries) do
+    local member, item = entry.member, entry.item
+    if item.lane == 'spare' then
+      put(lanes, sparePlace(member), text(plan.now), member)
+    elseif item.lane == 'first' or item.lane == 'asked' then
+      put(lanes, ':' .. item.lane, text(plan.now), member)
+    else
+      put(fair, ':fair', string.format('%.6f', math.min(item.v, plan.v + 1e6)), member)
+      if item.latest > 0 then put(fair, latestPlace(member), text(item.latest), member) end
+    end
   end
-  redis.call('ZADD', plan.key .. ':fair', string.format('%.6f', math.min(item.v, plan.v + 1e6)), member)
-  if item.latest > 0 then redis.call('ZADD', plan.key .. latestPlace(member), text(item.latest), member) end
+  for place, values in pairs(lanes) do zaddAll(plan.key .. place, 'NX', values) end
+  for place, values in pairs(fair) do withAll('ZADD', plan.key .. place, values) end
 end
+
+local function enter(plan, member, item) enterAll(plan, { { member = member, item = item } }) end
 
 local WAITING = {
   ':resting', ':fair', ':bound', ':latest', ':first', ':asked', ':spare', ':spareWallets', ':failing', ':suspects', ':alarms',
@@ -307,18 +341,26 @@ local function lastSlot(plan, step)
   return plan.now + 1000 + (2 + redis.call('HLEN', plan.key .. ':claims')) * step
 end
 
+-- Bounds a slot by the latest possible one. Beside any number of claims a near slot is possible.
+local function boundSlot(plan, slot, step)
+  if slot <= plan.now + 1000 + 2 * step then return slot end
+  return math.min(slot, lastSlot(plan, step))
+end
+
 -- Assigns another slot to a poll that missed its own.
 local function slotAnew(plan, step)
-  local slot = math.max(plan.now, math.min(plan.next, lastSlot(plan, step)))
+  local slot = math.max(plan.now, boundSlot(plan, plan.next, step))
   redis.call('HSET', plan.key, 'next', text(slot + step))
   return slot
 end
 
--- Returns the ms for polling every wallet once with the whole budget. Wallets removed from the config do not count.
-local function roundOf(plan)
-  local wallets = redis.call('ZCARD', plan.key .. ':polled:wallet') - redis.call('ZCARD', plan.key .. ':spareWallets')
-  return math.max(0, wallets) * slotStep(plan, 1)
+-- Counts the wallets. Those removed from the config do not count.
+local function countWallets(plan)
+  return math.max(0, redis.call('ZCARD', plan.key .. ':polled:wallet') - redis.call('ZCARD', plan.key .. ':spareWallets'))
 end
+
+-- Returns the ms for polling every wallet once with the whole budget. `wallets` is their number at the last claim.
+local function roundOf(plan, wallets) return number(wallets, 0) * slotStep(plan, 1) end
 
 -- True when all claims of a subject come from pages of wallets, and are served.
 local function isServedByPages(claimsKey)
@@ -329,24 +371,24 @@ local function isServedByPages(claimsKey)
   return true
 end
 
--- Covers a member that something else has just shown: it needs no poll of its own for `ms`. It is polled itself at least hourly:
+-- Covers a member that something else has just shown: it needs no poll of its own for `by.ms`. It is polled itself at least hourly:
 -- its cover may have stopped moving. A member that waits for an answer stays as it is. Once pages no longer show it, it waits for
--- `virtual` seconds from now on, as after a poll of its own, and for `latestMs` at most: otherwise all members gone from a page
--- would come first, all at once. A named subject is polled itself all the same.
-local function cover(plan, member, claimsKey, ms, alarmMs, virtual, latestMs)
-  if alarmMs ~= '' and redis.call('HEXISTS', plan.key .. ':items', member) == 1 then
-    redis.call('ZADD', plan.key .. ':alarms', text(plan.now + tonumber(alarmMs)), member)
+-- `by.virtual` seconds from now on, as after a poll of its own, and for `by.latestMs` at most: otherwise all members gone from a
+-- page would come first, all at once. A named subject is polled itself all the same. `by.rests` is the end of its rest, if any.
+local function cover(plan, member, claimsKey, by)
+  local ms, rests = by.ms, by.rests
+  if by.alarmMs ~= '' and redis.call('HEXISTS', plan.key .. ':items', member) == 1 then
+    redis.call('ZADD', plan.key .. ':alarms', text(plan.now + tonumber(by.alarmMs)), member)
   end
-  local rests = redis.call('ZSCORE', plan.key .. ':resting', member)
   if rests and tonumber(rests) > plan.now + ms / 2 then return end
   if not rests and not redis.call('ZSCORE', plan.key .. ':fair', member) then return end
   local item = getItem(plan, member)
   if not item or item.lane ~= 'fair' or item.fails > 0 or not isServedByPages(claimsKey) then return end
   if item.own == 0 then item.own = plan.now end
-  item.v = plan.v + virtual
+  item.v = plan.v + by.virtual
   local untilMs = math.min(plan.now + ms, item.own + 3600000)
   if untilMs <= plan.now then return end
-  item.latest = untilMs + latestMs
+  item.latest = untilMs + by.latestMs
   redis.call('ZREM', plan.key .. ':fair', member)
   redis.call('ZREM', plan.key .. latestPlace(member), member)
   rest(plan, member, item, untilMs - plan.now)

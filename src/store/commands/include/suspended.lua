@@ -31,10 +31,11 @@ local function splitClaimKeys(wantedKey, claimKeys)
   return reported, withheld
 end
 
--- True when all subscriptions of a subject were removed from the config: then it is polled with spare budget.
-local function isOut(claimsKey, wantedKey)
+-- True when all subscriptions of a subject were removed from the config: then it is polled with spare budget. `current` are its
+-- current claims where the script has them.
+local function isOut(claimsKey, wantedKey, current)
   if redis.call('EXISTS', wantedKey .. ':suspensions') == 0 then return false end
-  local current = currentClaims(claimsKey, wantedKey)
+  current = current or currentClaims(claimsKey, wantedKey)
   for i = 1, #current, 2 do
     local suspension = suspensionOf(wantedKey, current[i])
     if not suspension or string.sub(suspension, 1, 4) ~= 'out:' then return false end

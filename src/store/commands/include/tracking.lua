@@ -1,8 +1,8 @@
--- Returns two flags: a claim still wants the subject; the config names it, and not only a page shows it. Needs
--- include/claims.lua before it.
+-- Returns two flags: a claim still wants the subject; the config names it, and not only a page shows it; and the current claims.
+-- Needs include/claims.lua before it.
 local function wantedBy(subject, claimsKey, wantedKey)
   local current = currentClaims(claimsKey, wantedKey)
-  return #current > 0, isNamedBy(current, subject)
+  return #current > 0, isNamedBy(current, subject), current
 end
 
 -- Ends the tracking of a subject. Needs include/open-transfers.lua and include/ended.lua before it.
