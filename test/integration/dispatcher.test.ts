@@ -78,8 +78,10 @@ describe('a dispatcher', () => {
     const dispatcher = dispatcherOf(plan);
     dispatcher.start();
     const queue = new Queue('status', { connection: stage.redis, prefix: stage.keys.queues });
-    const jobs = await eventually('both were passed on', async () => {
-      const found = await queue.getJobs(['wait', 'delayed', 'prioritized']);
+    const sent = await eventually('both were passed on', async () => {
+      const found = (await queue.getJobs(['wait', 'delayed', 'prioritized'])).flatMap(
+        ({ data }) => data.polls,
+      );
       return found.length === WALLETS.length && found;
     });
     const leasedUntilMs = async (): Promise<number[]> =>
@@ -91,7 +93,7 @@ describe('a dispatcher', () => {
       (await leasedUntilMs()).every((untilMs) => untilMs > first + CLAIM_LEASE_MS),
     );
     const deps = { ...stage, atMs: REDIS_TIME };
-    const started = await Promise.all(jobs.map(({ data }) => startPoll(deps, data, 'p1')));
+    const started = await Promise.all(sent.map((poll) => startPoll(deps, poll, 'p1')));
     expect(started.filter((start) => start === null)).toEqual([]);
     await dispatcher.close();
     await queue.close();

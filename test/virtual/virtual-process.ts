@@ -19,7 +19,7 @@ import { Relay } from '../../src/queues/deliveries/relay.ts';
 import { Sender } from '../../src/queues/deliveries/sender.ts';
 import { Dispatcher } from '../../src/queues/polls/dispatcher.ts';
 import { Learning } from '../../src/queues/polls/learning.ts';
-import { type PollJob, PollQueues } from '../../src/queues/polls/poll-queues.ts';
+import { PollQueues, type SentPoll } from '../../src/queues/polls/poll-queues.ts';
 import { PollWorker } from '../../src/queues/polls/poll-worker.ts';
 import { LoopWatch } from '../../src/server/loop-watch.ts';
 import { Server } from '../../src/server/server.ts';
@@ -82,7 +82,7 @@ function holdLoops(): void {
     if (process !== undefined) process.reloads = this;
   };
   PollQueues.prototype.add = async (endpointGroup, polls) =>
-    void acting.getStore()?.jobs.push({ endpointGroup, polls });
+    void acting.getStore()?.jobs.push({ endpointGroup, polls: polls.flat() });
   PollQueues.prototype.missing = async () => [];
   const { start, replace } = Generation.prototype;
   Generation.prototype.start = async function (this: Generation) {
@@ -111,7 +111,7 @@ holdLoops();
 export class VirtualProcess {
   readonly #daemon: Daemon;
   readonly #time: VirtualTime;
-  readonly jobs: { endpointGroup: string; polls: readonly PollJob[] }[] = [];
+  readonly jobs: { endpointGroup: string; polls: readonly SentPoll[] }[] = [];
   reloads: ConfigReloads | null = null;
   clock: ConfirmedTime | null = null;
   checkFeed: CheckFeed | null = null;

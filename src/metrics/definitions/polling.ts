@@ -142,7 +142,7 @@ export const POLLING = {
   },
   queueDepth: {
     name: 'intentwatch_queue_depth',
-    help: 'Jobs in a queue: polls by endpoint group, deliveries by receiver; queues of receivers outside this config count as `(removed)`.',
+    help: 'Jobs in a queue: those of up to ten polls by endpoint group, deliveries by receiver; queues of receivers outside this config count as `(removed)`.',
     type: 'gauge',
     labels: { queue: 'queues', state: QUEUE_STATES },
     source: 'queues',

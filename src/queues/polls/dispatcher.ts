@@ -3,9 +3,10 @@ import type { Logger } from 'pino';
 import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
 import { Duty } from '../../duty.ts';
 import type { Signals } from '../../signals.ts';
+import { chunks } from '../../store/chunks.ts';
 import type { ClaimedPoll, PlanStore } from '../../store/plan.ts';
 import { parseMember } from '../../store/plan-members.ts';
-import type { PollQueues } from './poll-queues.ts';
+import { MOST_IN_JOB, type PollQueues } from './poll-queues.ts';
 
 /** Share of the last `ofMs` in which an event loop was busy, 0 to 1. */
 type Busy = () => { share: number; ofMs: number };
@@ -106,7 +107,7 @@ export class Dispatcher {
   readonly #limit: LoadLimit;
   /** Members under way by token; and, by token, claims on their way to a worker, with the time they were sent. */
   readonly #held = new Map<string, string>();
-  readonly #claimed = new Map<string, { member: string; at: number; storedAt: number }>();
+  readonly #claimed = new Map<string, { member: string; job: string; at: number; storedAt: number }>();
   readonly #claiming: Duty;
   readonly #renewing: Duty;
   readonly #repairing: Duty;
@@ -220,10 +221,14 @@ export class Dispatcher {
   /** Passes claims to the queue. A claim that may not have reached it is renewed by no process, and returns to the plan. */
   async #hand(polls: readonly ClaimedPoll[], now: number): Promise<void> {
     if (polls.length === 0) return;
+    const jobs = chunks(polls, MOST_IN_JOB);
     // Before they are sent: a worker may take one before the reply reaches us.
-    for (const { member, token } of polls) this.#claimed.set(token, { member, at: now, storedAt: now });
+    for (const some of jobs) {
+      const job = some[0]?.token ?? '';
+      for (const { member, token } of some) this.#claimed.set(token, { member, job, at: now, storedAt: now });
+    }
     try {
-      await this.#deps.queues.add(this.#options.endpointGroup, polls);
+      await this.#deps.queues.add(this.#options.endpointGroup, jobs);
     } catch (error) {
       for (const { token } of polls) this.#claimed.delete(token);
       throw error;
@@ -242,12 +247,12 @@ export class Dispatcher {
 
   async #removeLost(now: number): Promise<void> {
     const old = [...this.#claimed].filter(([, { at }]) => now - at > CLAIMED_MS);
-    const lost = await this.#deps.queues.missing(
-      this.#options.endpointGroup,
-      old.map(([token]) => token),
-    );
-    for (const [, sent] of old) sent.at = now;
-    for (const token of lost) this.#claimed.delete(token);
+    const jobs = new Set(old.map(([, { job }]) => job));
+    const lost = await this.#deps.queues.missing(this.#options.endpointGroup, [...jobs]);
+    for (const [token, sent] of old) {
+      if (lost.includes(sent.job)) this.#claimed.delete(token);
+      else sent.at = now;
+    }
   }
 
   async #renew(): Promise<void> {

@@ -6,13 +6,21 @@ import type { Keys } from '../../store/keys.ts';
 import type { ClaimedPoll } from '../../store/plan.ts';
 
 /** A claim on its way to a worker: a member of the plan, and its claim token. */
-export const POLL_JOB = z.object({ member: z.string(), token: z.string() });
+const SENT_POLL = z.object({ member: z.string(), token: z.string() });
+
+export type SentPoll = z.infer<typeof SENT_POLL>;
+
+/** A job carries claims that were made together: about 40 commands of Redis move it to a worker and end it. */
+export const POLL_JOB = z.object({ polls: z.array(SENT_POLL) });
 
 export type PollJob = z.infer<typeof POLL_JOB>;
 
-/** The job id of a claim: no `:` and never an integer, which BullMQ reserves. */
-function pollJobId(token: string): string {
-  return `claim-${token}`;
+/** Most claims of one job: further ones save little, and other processes also take some. */
+export const MOST_IN_JOB = 10;
+
+/** The job id, from the token of its first claim: no `:` and never an integer, which BullMQ reserves. */
+function pollJobId(firstToken: string): string {
+  return `claim-${firstToken}`;
 }
 
 /**
@@ -57,24 +65,25 @@ export class PollQueues {
     for (const queue of this.#queues.values()) queue.on('error', () => undefined);
   }
 
-  /** Passes claims to the workers. A claim whose job is lost returns to the plan when its lease expires. */
-  async add(endpointGroup: EndpointGroup, polls: readonly ClaimedPoll[]): Promise<void> {
+  /** Passes claims to the workers, each list in one job. A claim whose job is lost returns to the plan when its lease expires. */
+  async add(endpointGroup: EndpointGroup, jobs: readonly (readonly ClaimedPoll[])[]): Promise<void> {
     await this.#queue(endpointGroup).addBulk(
-      polls.map(({ member, token }) => ({
-        name: 'poll',
-        data: { member, token },
-        opts: { jobId: pollJobId(token) },
+      jobs.map((claimed) => ({
+        name: 'polls',
+        data: { polls: claimed.map(({ member, token }) => ({ member, token })) },
+        opts: { jobId: pollJobId(claimed[0]?.token ?? '') },
       })),
     );
   }
 
-  async missing(endpointGroup: EndpointGroup, tokens: readonly string[]): Promise<string[]> {
-    if (tokens.length === 0) return [];
+  /** Returns those of some jobs that are lost or have ended. Each is named by the token of its first claim. */
+  async missing(endpointGroup: EndpointGroup, jobs: readonly string[]): Promise<string[]> {
+    if (jobs.length === 0) return [];
     const queue = this.#queue(endpointGroup);
     const pipeline = this.#redis.pipeline();
-    for (const token of tokens) pipeline.exists(queue.toKey(pollJobId(token)));
+    for (const firstToken of jobs) pipeline.exists(queue.toKey(pollJobId(firstToken)));
     const replies = (await pipeline.exec()) ?? [];
-    return tokens.filter((_, index) => replies[index]?.[1] === 0);
+    return jobs.filter((_, index) => replies[index]?.[1] === 0);
   }
 
   #queue(endpointGroup: EndpointGroup): Queue<PollJob> {

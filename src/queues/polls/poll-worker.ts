@@ -2,7 +2,7 @@ import { type Job, Worker } from 'bullmq';
 import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
 import type { PollContext } from './poll-context.ts';
 import { PollFailures } from './poll-failures.ts';
-import { POLL_JOB, type PollJob, TAKE_OVER } from './poll-queues.ts';
+import { MOST_IN_JOB, POLL_JOB, type PollJob, type SentPoll, TAKE_OVER } from './poll-queues.ts';
 import { type PollDeps, type PollRunner, runPoll } from './run-poll.ts';
 
 /**
@@ -14,12 +14,14 @@ const FETCHED_FOR_MS = 1_000;
 const LEAST_FETCHED = 4;
 const MOST_FETCHED = 100;
 
-/** Polls one endpoint group of the upstream: takes claims from its queue, one request each. */
+/** Polls one endpoint group of the upstream: takes jobs of some claims from its queue. A claim is one request. */
 export class PollWorker {
   readonly #deps: PollContext;
   readonly #runner: PollRunner;
   #worker: Worker<PollJob> | null = null;
   #capacity = 1;
+  /** Jobs and polls under way. */
+  #jobs = 0;
   #underWay = 0;
   /** Running mean of a round trip, ms. */
   #tripMs = FETCHED_FOR_MS;
@@ -34,7 +36,7 @@ export class PollWorker {
   start({ capacity }: { capacity: number }): void {
     // BullMQ can cancel a processor at shutdown if it declares its third parameter.
     const process = async (job: Job<PollJob>, _token?: string, signal?: AbortSignal): Promise<void> =>
-      this.run(POLL_JOB.parse(job.data), signal ?? new AbortController().signal);
+      this.#runAll(POLL_JOB.parse(job.data), signal ?? new AbortController().signal);
     this.#capacity = capacity;
     const worker = new Worker<PollJob>(this.#runner.endpointGroup, process, {
       connection: this.#deps.redis,
@@ -46,17 +48,26 @@ export class PollWorker {
     this.#worker = worker;
   }
 
-  async run(job: PollJob, signal: AbortSignal): Promise<void> {
-    this.#count(1);
+  /** Runs the polls of a job side by side. None of them throws, and none waits for another. */
+  async #runAll({ polls }: PollJob, signal: AbortSignal): Promise<void> {
+    this.#jobs += 1;
+    await Promise.all(polls.map((poll) => this.run(poll, signal)));
+    this.#jobs -= 1;
+    this.#adapt();
+  }
+
+  async run(poll: SentPoll, signal: AbortSignal): Promise<void> {
+    this.#underWay += 1;
+    this.#adapt();
     try {
-      await runPoll(job, this.#runner, signal);
+      await runPoll(poll, this.#runner, signal);
     } finally {
-      this.#count(-1);
+      this.#underWay -= 1;
+      this.#adapt();
     }
   }
 
-  #count(change: number): void {
-    this.#underWay += change;
+  #adapt(): void {
     if (this.#worker !== null) this.#worker.concurrency = this.#concurrency();
   }
 
@@ -69,7 +80,8 @@ export class PollWorker {
       LEAST_FETCHED,
       Math.min(MOST_FETCHED, Math.round(FETCHED_FOR_MS / this.#tripMs)),
     );
-    return Math.min(this.#capacity, this.#underWay + fetched);
+    const free = Math.ceil(Math.max(0, this.#capacity - this.#underWay) / MOST_IN_JOB);
+    return Math.max(1, this.#jobs + Math.min(fetched, free));
   }
 
   isRunning(): boolean {

@@ -15,7 +15,7 @@ import type { PollContext } from './poll-context.ts';
 import type { PollFailure, PollFailures } from './poll-failures.ts';
 import { openStatusAdapter } from './poll-open-status.ts';
 import { pageAdapter } from './poll-page.ts';
-import type { PollJob } from './poll-queues.ts';
+import type { SentPoll } from './poll-queues.ts';
 import { type Poll, recordAdapter } from './poll-record.ts';
 import { transactionAdapter } from './poll-transaction.ts';
 import { walletAdapter } from './poll-wallet.ts';
@@ -60,12 +60,12 @@ export type PollRunner = PollDeps & {
 const ERROR_RETRY_MS = 2_000;
 
 /** Runs one poll: takes a claim, requests, ingests and plans by the kind's adapter, and notes the end. Never throws. */
-export async function runPoll(job: PollJob, runner: PollRunner, signal: AbortSignal): Promise<void> {
-  const { member, token: claimedToken } = job;
+export async function runPoll(sent: SentPoll, runner: PollRunner, signal: AbortSignal): Promise<void> {
+  const { member, token: claimedToken } = sent;
   const { dispatcher, deps } = runner;
   let start: PollStart | null = null;
   try {
-    start = await take(job, runner);
+    start = await take(sent, runner);
     if (start === null) return;
     dispatcher.hold({ claimedToken, member, token: start.token });
     const polled = await poll(start, runner, signal).catch((error: unknown): Polled => {
@@ -82,11 +82,11 @@ export async function runPoll(job: PollJob, runner: PollRunner, signal: AbortSig
   }
 }
 
-async function take(job: PollJob, { deps, process, tookMs }: PollRunner): Promise<PollStart | null> {
+async function take(sent: SentPoll, { deps, process, tookMs }: PollRunner): Promise<PollStart | null> {
   const { redis, keys, stores } = deps;
   const { subjects, registry, importedQuotes } = stores;
   const beganAt = performance.now();
-  const start = await startPoll({ redis, keys, subjects, registry, importedQuotes }, job, process);
+  const start = await startPoll({ redis, keys, subjects, registry, importedQuotes }, sent, process);
   tookMs(performance.now() - beganAt);
   return start;
 }
