@@ -42,7 +42,7 @@ const SPREAD_SECONDS = 30;
 
 const RECHECK_EVERY_MS = 15_000;
 
-const REPAIR_COUNT = 200;
+const REPAIR_COUNT = 400;
 
 const CHUNK = 500;
 
@@ -57,11 +57,21 @@ export class PlanStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #atMs: PlanClock;
+  readonly #listeners = new Set<(endpointGroup: EndpointGroup) => void>();
 
   constructor(redis: RedisClient, keys: Keys, { atMs = REDIS_TIME }: { atMs?: PlanClock } = {}) {
     this.#redis = redis;
     this.#keys = keys;
     this.#atMs = atMs;
+  }
+
+  /** Calls `listener` when this process has requested polls of an endpoint group. Returns a function that ends this. */
+  onRequest(endpointGroup: EndpointGroup, listener: () => void): () => void {
+    const call = (requested: EndpointGroup): void => {
+      if (requested === endpointGroup) listener();
+    };
+    this.#listeners.add(call);
+    return () => void this.#listeners.delete(call);
   }
 
   /**
@@ -169,7 +179,8 @@ export class PlanStore {
     for (const [endpointGroup, some] of this.#byGroup(members)) {
       const { prefix: oncePrefix, withinMs } = once;
       const args = { atMs: this.#atMs(), oncePrefix, withinMs, members: some };
-      await scripts.requestPolls(this.#redis, { keys: this.#keysOf(endpointGroup), args });
+      const requested = await scripts.requestPolls(this.#redis, { keys: this.#keysOf(endpointGroup), args });
+      if (requested > 0) for (const call of this.#listeners) call(endpointGroup);
     }
   }
 

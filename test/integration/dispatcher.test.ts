@@ -128,7 +128,7 @@ describe('a dispatcher', () => {
     const dispatcher = dispatcherOf(plan);
     dispatcher.start();
     await eventually('a check', () => plan.checks > 0);
-    // It claims twice a second where nothing is due, and checks once: these take as long as three checks.
+    // It claims every second where nothing is due, and checks every two: these take as long as three checks.
     const before = plan.claims;
     await eventually('claims go on beside it', () => plan.claims >= before + 6);
     expect(plan.checks).toBe(1);

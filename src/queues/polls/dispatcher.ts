@@ -79,7 +79,8 @@ const MOST = 100;
 /** With the most polls under way, share of them that must end before the plan is requested again. */
 const WORTH_A_CLAIM = 0.25;
 
-const QUIET_MS = 500;
+/** Longest wait for a claim: other processes request polls as well, of which nothing wakes this one. */
+const QUIET_MS = 1_000;
 
 /** Shortest interval, however many slots there are: a few claims at once cost little more than one. */
 const SHORTEST_MS = 10;
@@ -89,7 +90,7 @@ const ERROR_RETRY_MS = 1_000;
 const FAILING_AFTER_MS = 8_000;
 
 const RENEW_EVERY_MS = 2_000;
-const REPAIR_EVERY_MS = 1_000;
+const REPAIR_EVERY_MS = 2_000;
 
 /** Longest renewal and check. */
 const MOST_MS = 5_000;
@@ -113,6 +114,7 @@ export class Dispatcher {
   readonly #repairing: Duty;
   /** Start of the time in which claims fail (own clock, ms), and the reason. */
   #failing: { sinceMs: number; reason: string } | null = null;
+  #ignoreRequests: () => void = () => undefined;
 
   constructor(deps: DispatcherDeps, options: DispatcherOptions) {
     this.#deps = deps;
@@ -144,6 +146,7 @@ export class Dispatcher {
   }
 
   start(): void {
+    this.#ignoreRequests = this.#deps.plan.onRequest(this.#options.endpointGroup, () => this.wake());
     this.#claiming.start(0);
     this.#renewing.start();
     this.#repairing.start();
@@ -258,6 +261,8 @@ export class Dispatcher {
   async #renew(): Promise<void> {
     const { endpointGroup, process } = this.#options;
     const polls = [...this.#held].map(([member, token]) => ({ member, token }));
+    // Each claim records as well that this process is alive.
+    if (polls.length === 0) return;
     await this.#deps.plan.renew(endpointGroup, { process, polls });
   }
 
@@ -273,10 +278,12 @@ export class Dispatcher {
 
   /** Claims nothing more. Held leases are renewed until `close`. */
   stop(): void {
+    this.#ignoreRequests();
     void this.#claiming.close();
   }
 
   async close(): Promise<void> {
+    this.#ignoreRequests();
     void this.#repairing.close();
     await Promise.all([this.#claiming.close(), this.#renewing.close()]);
   }

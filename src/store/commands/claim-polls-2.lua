@@ -127,6 +127,7 @@ plan.next = boundSlot(plan, plan.next, step)
 local slot = math.max(now, plan.next)
 local slots = 0
 if gate.open then slots = math.max(0, math.min(most, math.floor((now + aheadMs - slot) / step) + 1)) end
+local mostPicks = slots
 
 -- The heads of all lanes, as many as can be claimed.
 local function heads(isUsed, ...)
@@ -340,26 +341,35 @@ local function worth(ms)
   if ms and (wait < 0 or ms < wait) then wait = math.max(0, ms) end
 end
 if moreToReturn then worth(0) end
+
+-- True where another member may wait for a slot: one that was read, or one behind as many as were read.
+local function isMore()
+  if mostPicks == 0 then return plan.next - now > aheadMs end
+  for lane, list in pairs(lanes) do
+    if head(lane) or #list >= 2 * mostPicks * (lane == 'fair' and 2 or 1) then return true end
+  end
+  return false
+end
+
 if not gate.open then
   worth(gate.waitMs)
-elseif slots == 0 and #picks > 0 then
-  worth(plan.next - now - aheadMs / 2)
-elseif plan.next - now > aheadMs then
+elseif slots == 0 and isMore() or gate.probe and slots == 0 and mostPicks > 0 then
   worth(plan.next - now - aheadMs / 2)
 elseif gate.probe then
   worth(500)
 else
-  local function soonest(place, from)
+  local from = slots == 0 and math.max(now, plan.next - aheadMs / 2) or now
+  local function soonest(place, fromMs)
     local entry = redis.call('ZRANGE', key .. place, 0, 0, 'WITHSCORES')
-    if entry[2] then worth(math.max(tonumber(entry[2]), from) - now) end
+    if entry[2] then worth(math.max(tonumber(entry[2]), fromMs) - now) end
   end
-  soonest(':resting', now)
-  soonest(':alarms', now)
+  soonest(':resting', from)
+  soonest(':alarms', from)
   if areSetBack then
-    soonest(':failing', failNext)
-    soonest(':spare', now)
-    soonest(':spareWallets', now)
-    if suspectFree and not suspect then soonest(':suspects', now) end
+    soonest(':failing', math.max(failNext, from))
+    soonest(':spare', from)
+    soonest(':spareWallets', from)
+    if suspectFree and not suspect then soonest(':suspects', from) end
   end
 end
 return { text(wait), picks, crashed, returned, arrived }
