@@ -112,7 +112,7 @@ export class PlanStage {
     return (await this.claim(1, process)).polls[0] ?? null;
   }
 
-  async take(poll: ClaimedPoll, process = 'p1'): Promise<PollStart | null> {
+  async take(poll: { member: string; token: string }, process = 'p1'): Promise<PollStart | null> {
     const { redis, keys, subjects, registry, importedQuotes } = this;
     return startPoll({ redis, keys, subjects, registry, importedQuotes, atMs: this.#atMs }, poll, process);
   }
