@@ -661,6 +661,7 @@ export const scripts = {
       subjectPrefix: arg.text,
       claimsPrefix: arg.text,
       areShown: arg.flag,
+      isWhole: arg.flag,
       promised: arg.text,
       subjects: arg.list(arg.text),
     },

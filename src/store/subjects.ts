@@ -79,15 +79,18 @@ export class SubjectStore {
 
   /** Reads many subjects that a response shows, in one round trip: the untracked ones are stored from now for the retention. */
   async readShown(subjects: readonly SubjectId[]): Promise<SubjectEntry[]> {
-    return this.#read(subjects, { areShown: true });
+    return this.#read(subjects, { areShown: true, isWhole: true });
   }
 
   /** Reads many subjects in one round trip, without extending their retention. */
   async peek(subjects: readonly SubjectId[]): Promise<SubjectEntry[]> {
-    return this.#read(subjects, { areShown: false });
+    return this.#read(subjects, { areShown: false, isWhole: true });
   }
 
-  async #read(subjects: readonly SubjectId[], { areShown }: { areShown: boolean }): Promise<SubjectEntry[]> {
+  async #read(
+    subjects: readonly SubjectId[],
+    { areShown, isWhole }: { areShown: boolean; isWhole: boolean },
+  ): Promise<SubjectEntry[]> {
     if (subjects.length === 0) return [];
     const keys = this.#keys;
     const known = new Map<SubjectId, SubjectEntry>();
@@ -95,7 +98,7 @@ export class SubjectStore {
       const [subjectPrefix, claimsPrefix] = [keys.subject(''), keys.claims('')];
       const stored = await scripts.readSubjects(this.#redis, {
         keys: { plan: keys.plan(endpointGroup) },
-        args: { subjectPrefix, claimsPrefix, areShown, promised: keys.promised, subjects: some },
+        args: { subjectPrefix, claimsPrefix, areShown, isWhole, promised: keys.promised, subjects: some },
       });
       stored.forEach((one, index) => {
         const subject = some[index];
@@ -147,7 +150,7 @@ export class SubjectStore {
     this.#countCursor = cursor;
     const members = rows.filter((_, index) => index % 2 === 0).map(parseMember);
     const subjects = members.flatMap(({ subject, route }) => (route === null ? subject : []));
-    const known = await this.peek(subjects);
+    const known = await this.#read(subjects, { areShown: false, isWhole: false });
     const counted = subjects.flatMap((subject, index) => {
       const snapshot = known[index]?.snapshot ?? null;
       return snapshot === null ? [] : [{ subject, commit: snapshot.commit, ...countOf(subject, snapshot) }];

@@ -8,6 +8,7 @@
     subjectPrefix  text     prefix of the keys of snapshots
     claimsPrefix   text     prefix of the keys of claims
     areShown       flag     true when a response shows them
+    isWhole        flag     false to read snapshots alone
     promised       text     key of the promises of quotes to intents
     subjects       ...text  subject ids
 
@@ -31,11 +32,12 @@ for i = 1, #ARGV.subjects do
       currentClaims(ARGV.claimsPrefix .. subject, prefixOf(ARGV.subjectPrefix .. subject, subject) .. ':wanted')
     end
   end
+  local isWhole = ARGV.isWhole == '1'
   replies[#replies + 1] = {
     redis.call('HGETALL', ARGV.subjectPrefix .. subject),
-    redis.call('HGETALL', ARGV.claimsPrefix .. subject),
-    redis.call('ZSCORE', KEYS.plan .. ':polled:' .. kind, subject) or '',
-    redis.call('HGET', ARGV.promised, subject) or '',
+    isWhole and redis.call('HGETALL', ARGV.claimsPrefix .. subject) or {},
+    isWhole and redis.call('ZSCORE', KEYS.plan .. ':polled:' .. kind, subject) or '',
+    isWhole and redis.call('HGET', ARGV.promised, subject) or '',
   }
 end
 return replies

@@ -24,19 +24,30 @@ local OPEN_STATES = { 'pending', 'overdue', 'expired', 'failed', 'refundable' }
 local items, sums = KEYS.plan .. ':items', KEYS.counts .. ':open'
 local wrong = {}
 
+-- Start times of the transfers whose count is right, by state: time and subject in turn.
+local since = {}
 for i = 1, #ARGV.subjects do
   local subject, commit = ARGV.subjects[i].subject, ARGV.subjects[i].commit
   local counted, open = ARGV.subjects[i].counted, ARGV.subjects[i].open
   local key = ARGV.subjectPrefix .. subject
-  if redis.call('HGET', key, 'commit') == commit and redis.call('HEXISTS', items, subject) == 1 then
-    local noted = redis.call('HGET', key, 'open')
+  local stored = redis.call('HMGET', key, 'commit', 'counted', 'open')
+  if stored[1] == commit and redis.call('HEXISTS', items, subject) == 1 then
+    local noted = stored[3]
     local state = string.match(noted or '', '^%l*')
-    -- For a transfer that is counted by its state alone there may be a free place by now.
-    local isRight = not noted or noted == state .. '|*||' or string.find(open, noted .. '|', 1, true) == 1
-    noteCounted(key, KEYS.counts, counted)
-    noteOpen(key, KEYS.counts, subject, open)
-    if not isRight then wrong[#wrong + 1] = subject end
+    if stored[2] ~= counted then noteCounted(key, KEYS.counts, counted) end
+    if noted and noted == string.match(open, '^(.*)|%d+$') then
+      since[state] = since[state] or {}
+      table.insert(since[state], string.match(open, '(%d+)$'))
+      table.insert(since[state], subject)
+    elseif noted or open ~= '' then
+      noteOpen(key, KEYS.counts, subject, open)
+      -- For a transfer that is counted by its state alone there may be a free place by now.
+      if noted and noted ~= state .. '|*||' then wrong[#wrong + 1] = subject end
+    end
   end
+end
+for state, times in pairs(since) do
+  for from = 1, #times, 1000 do redis.call('ZADD', sums .. ':' .. state, unpack(times, from, math.min(from + 999, #times))) end
 end
 
 for _, state in ipairs(OPEN_STATES) do

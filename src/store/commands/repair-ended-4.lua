@@ -18,13 +18,18 @@
 -- @include claims
 -- @include confirmed-time
 -- @include ended
-local found = 0
-for index = 1, #ARGV.subjects do
-  local subject = ARGV.subjects[index]
-  local key = ARGV.subjectPrefix .. subject
-  if redis.call('EXISTS', key) == 0 then
+local subjects, keys, found = ARGV.subjects, {}, 0
+if #subjects == 0 then return 0 end
+for index, subject in ipairs(subjects) do keys[index] = ARGV.subjectPrefix .. subject end
+-- In most calls all are there, and all are tracked or have ended.
+local areStored = redis.call('EXISTS', unpack(keys)) == #keys
+local ended = redis.call('ZMSCORE', KEYS.ended, unpack(subjects))
+local items = redis.call('HMGET', KEYS.plan .. ':items', unpack(subjects))
+for index, subject in ipairs(subjects) do
+  local key = keys[index]
+  if not areStored and redis.call('EXISTS', key) == 0 then
     redis.call('ZREM', KEYS.changedSubjects, subject)
-  elseif not redis.call('ZSCORE', KEYS.ended, subject) and redis.call('HEXISTS', KEYS.plan .. ':items', subject) == 0 then
+  elseif not ended[index] and not items[index] then
     if not isNamedBy(currentClaims(prefixOf(key, subject) .. ':claims:' .. subject, KEYS.wanted), subject) then
       noteEnded(key, subject)
       found = found + 1
