@@ -6,6 +6,8 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { stringify } from 'yaml';
+import { connect, disconnect } from '../src/store/connection.ts';
+import { findEmbedded } from '../src/store/embedded.ts';
 import { Program } from '../test/support/program.ts';
 import { printTargets, type Target } from './detection/targets.ts';
 import { type Footprint, footprintOf, memoryOf } from './memory/footprint.ts';
@@ -59,11 +61,11 @@ async function measure(
   await stage.start(1);
   await stage.delivered(1);
   await wait(SETTLE_MS);
-  const empty = await footprintOf(stage.dataDir);
+  const empty = await stage.footprint();
   const program = await stage.start(size);
   await stage.delivered(size);
   await wait(SETTLE_MS);
-  const full = await footprintOf(stage.dataDir);
+  const full = await stage.footprint();
   printKinds(full, size);
   const { now, most } = await memoryOf(program.pid);
   console.log(`${size} subjects: process ${mb(now)} MB now, ${mb(most)} MB at most`);
@@ -153,6 +155,15 @@ class Stage {
       if (performance.now() > endMs)
         throw new Error(`found ${this.#delivered} deliveries, expected ${count}`);
       await wait(100);
+    }
+  }
+
+  async footprint(): Promise<Footprint> {
+    const redis = connect(await findEmbedded(this.dataDir));
+    try {
+      return await footprintOf(redis);
+    } finally {
+      await disconnect(redis);
     }
   }
 

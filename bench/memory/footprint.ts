@@ -1,32 +1,34 @@
 import { readFile } from 'node:fs/promises';
 import { Redis } from 'ioredis';
-import { connect, disconnect } from '../../src/store/connection.ts';
-import { findEmbedded } from '../../src/store/embedded.ts';
+import type { RedisClient } from '../../src/store/commands.ts';
 
-/** Memory of a Redis: bytes of its data in all, and of the keys of each kind, with their number. */
+/**
+ * Memory of a Redis: its data set (with what connections, scripts and tables take), and the keys of each kind with their number
+ * and their bytes: values, names and entries in the table of keys.
+ */
 export type Footprint = { bytes: number; kinds: Map<string, { keys: number; bytes: number }> };
 
-/** Measures a running daemon's Redis. Kinds are names of keys without prefix and ids: `subject`, `q deliver-backend`, … */
-export async function footprintOf(dataDir: string): Promise<Footprint> {
-  const redis = connect(await findEmbedded(dataDir));
+/** The bytes of all keys. */
+export function bytesOfKeys({ kinds }: Footprint): number {
+  return [...kinds.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+/** Measures a Redis. Kinds are names of keys without prefix and ids: `subject`, `q deliver-backend`, … */
+export async function footprintOf(redis: RedisClient): Promise<Footprint> {
   if (!(redis instanceof Redis)) throw new Error('expected one server');
-  try {
-    const info = await redis.info('memory');
-    const kinds: Footprint['kinds'] = new Map();
-    for await (const keys of redis.scanStream({ count: 1_000 })) {
-      const pipeline = redis.pipeline();
-      for (const key of keys) pipeline.memory('USAGE', key, 'SAMPLES', 0);
-      const sizes = (await pipeline.exec()) ?? [];
-      for (const [at, key] of keys.entries()) {
-        const kind = kindOf(key);
-        const sum = kinds.get(kind) ?? { keys: 0, bytes: 0 };
-        kinds.set(kind, { keys: sum.keys + 1, bytes: sum.bytes + Number(sizes[at]?.[1] ?? 0) });
-      }
+  const kinds: Footprint['kinds'] = new Map();
+  for await (const keys of redis.scanStream({ count: 1_000 })) {
+    const pipeline = redis.pipeline();
+    for (const key of keys) pipeline.memory('USAGE', key, 'SAMPLES', 0);
+    const sizes = (await pipeline.exec()) ?? [];
+    for (const [at, key] of keys.entries()) {
+      const kind = kindOf(key);
+      const sum = kinds.get(kind) ?? { keys: 0, bytes: 0 };
+      kinds.set(kind, { keys: sum.keys + 1, bytes: sum.bytes + Number(sizes[at]?.[1] ?? 0) });
     }
-    return { bytes: Number(/used_memory_dataset:(\d+)/.exec(info)?.[1]), kinds };
-  } finally {
-    await disconnect(redis);
   }
+  const info = await redis.info('memory');
+  return { bytes: Number(/used_memory_dataset:(\d+)/.exec(info)?.[1]), kinds };
 }
 
 function kindOf(key: string): string {
