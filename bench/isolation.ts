@@ -14,7 +14,7 @@ import { Program } from '../test/support/program.ts';
 import { RedisProcess } from '../test/support/redis-process.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../test/support/scripted-upstream.ts';
 import { Endpoint } from './deliveries/endpoint.ts';
-import { printTargets } from './detection/targets.ts';
+import { printTargets, quantile } from './detection/targets.ts';
 import { DeadNameServer } from './isolation/dead-name.ts';
 
 const MAIN = join(import.meta.dirname, '../src/main.ts');
@@ -163,7 +163,8 @@ async function round(
       'every measured event has arrived',
       async () => (await healthy.number('/count')) >= sentMs.size,
     );
-    const arrivedMs = new Map((await healthy.came()).toReversed());
+    const came = (await healthy.came()).toReversed();
+    const arrivedMs = new Map(came.map(([id, atMs]) => [id, atMs]));
     return [...sentMs].map(([id, atMs]) => (arrivedMs.get(id) ?? Number.NaN) - atMs);
   } finally {
     // A clean stop would wait for attempts that hang; this daemon's data is not used again.
@@ -191,9 +192,4 @@ function report({ alone, beside }: Rounds): number {
 function line(name: string, latenciesMs: readonly number[]): string {
   const [median, p95] = [0.5, 0.95].map((share) => quantile(latenciesMs, share).toFixed(2).padStart(8));
   return `${name.padEnd(20)} ${String(latenciesMs.length).padStart(5)} events  median ${median} ms  p95 ${p95} ms`;
-}
-
-function quantile(values: readonly number[], share: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }

@@ -7,28 +7,30 @@ import { eventually } from '../test/support/eventually.ts';
 import { PostgresProcess } from '../test/support/postgres-process.ts';
 import { Program } from '../test/support/program.ts';
 import { Stage } from './deliveries/stage.ts';
-import { printTargets } from './detection/targets.ts';
+import { median, printTargets } from './detection/targets.ts';
 
 const OPTIONS = {
   rounds: { type: 'string', default: '3' },
   events: { type: 'string', default: '10000' },
-  transfers: { type: 'string', default: '500' },
   profile: { type: 'string' },
 } as const;
 const COUNT = z.coerce.number().int().min(1);
+
+const WALLETS = 40;
+const BUDGET = 80;
 
 const LEAST_SPEED = 0.5;
 const LONGEST_MS = 600_000;
 
 const TABLES = { ours: 'intentwatch_events', bare: 'bare_events' };
 
-type Size = { events: number; transfers: number; profile: string | null };
+type Size = { events: number; profile: string | null };
 
 /** Contents of a table at the end. Rows a second, by the time of insert. */
 type Found = { perSecond: number; rows: number; ids: number; outOfOrder: number };
 
 /**
- * Measures the rows a second that the shipped daemon inserts into Postgres, of events that wait when it starts. A bare loop
+ * Measures the rows a second that the shipped daemon inserts into Postgres, of events that are stored and wait. A bare loop
  * inserts the same rows one by one, in the same run and the same server. The server does not wait for the disk: the bare loop
  * is then at its fastest.
  */
@@ -36,7 +38,6 @@ export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: OPTIONS });
   const size: Size = {
     events: COUNT.parse(values.events),
-    transfers: COUNT.parse(values.transfers),
     profile: values.profile ?? null,
   };
   const found: Record<keyof typeof TABLES, Found[]> = { ours: [], bare: [] };
@@ -81,31 +82,25 @@ async function onServer(table: string, use: (url: string, pool: pg.Pool) => Prom
   }
 }
 
-/** Runs a daemon that finds all events waiting when it starts. */
-async function ours({ events, transfers, profile }: Size): Promise<Found> {
+/** Runs a daemon that has all events stored when its receiver is resumed. */
+async function ours({ events, profile }: Size): Promise<Found> {
   return onServer(TABLES.ours, async (url, pool) => {
-    const stage = await Stage.create();
-    try {
+    await Stage.use(async (stage) => {
+      const wallets = Array.from({ length: WALLETS }, (_, at) => at);
       const receiver = { type: 'postgres', url, allowInsecure: true };
-      const daemon = { wallets: 1, requestsPerSecond: 1, profile: null, receiver };
-      // So that the receiver has its place in the log.
-      await stage.start(daemon);
-      await stage.stop();
-      await stage.fill(events, transfers);
-      await stage.start({ ...daemon, profile });
+      const routes = [{ name: 'backend', wallets, receiver }];
+      await stage.store(events, { wallets: WALLETS, requestsPerSecond: BUDGET, profile, routes });
+      await stage.act('resume');
       const count = async (): Promise<number> => COUNTED.parse((await pool.query(COUNT_ROWS)).rows)[0].count;
       await eventually(`${events} rows are there`, async () => (await count()) >= events, LONGEST_MS);
-      await stage.stop();
-    } finally {
-      await stage.close();
-    }
+    });
   });
 }
 
-async function bare({ events, transfers }: Size): Promise<Found> {
+async function bare({ events }: Size): Promise<Found> {
   return onServer(TABLES.bare, async (url) => {
     const program = await Program.start(join(import.meta.dirname, 'postgres/bare.ts'), [
-      ...[`--url=${url}`, `--table=${TABLES.bare}`, `--events=${events}`, `--transfers=${transfers}`],
+      ...[`--url=${url}`, `--table=${TABLES.bare}`, `--events=${events}`],
     ]);
     try {
       await program.line(/inserted/);
@@ -129,8 +124,4 @@ async function foundIn(pool: pg.Pool, table: string): Promise<Found> {
     FROM (SELECT *, lag(position) OVER (ORDER BY number) AS before FROM ${table}) AS all_rows`);
   const [{ rows: count, seconds, ...sums }] = SUMS.parse(rows);
   return { rows: count, ...sums, perSecond: (count - 1) / seconds };
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

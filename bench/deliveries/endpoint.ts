@@ -2,7 +2,10 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { Program } from '../../test/support/program.ts';
 
-const CAME = z.array(z.tuple([z.string(), z.number()]));
+const CAME = z.array(z.tuple([z.string(), z.number(), z.string()]));
+
+/** A delivered event: its id, the time (Unix ms), and its subject. */
+export type Arrival = z.infer<typeof CAME>[number];
 
 /** A program of this folder that prints its address. */
 export class Endpoint {
@@ -14,8 +17,8 @@ export class Endpoint {
     this.url = `http://127.0.0.1:${port}`;
   }
 
-  static async start(file: 'receiver.ts' | 'upstream.ts'): Promise<Endpoint> {
-    const program = await Program.start(join(import.meta.dirname, file), []);
+  static async start(file: 'receiver.ts' | 'upstream.ts', args: readonly string[] = []): Promise<Endpoint> {
+    const program = await Program.start(join(import.meta.dirname, file), args);
     const [, port = ''] = await program.line(/listening on (\d+)/);
     return new Endpoint(program, port);
   }
@@ -28,8 +31,8 @@ export class Endpoint {
     return z.number().parse(await this.request(path));
   }
 
-  /** For the receiver: events with their times (Unix ms), oldest first. */
-  async came(): Promise<[id: string, atMs: number][]> {
+  /** For the receiver: its requests, oldest first. */
+  async came(): Promise<Arrival[]> {
     return CAME.parse(await this.request('/came'));
   }
 

@@ -1,100 +1,96 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Redis } from 'ioredis';
 import { stringify } from 'yaml';
 import { z } from 'zod';
-import type { Event } from '../../src/domain/events/event.ts';
-import { makeEvent } from '../../src/domain/events/make-event.ts';
-import { asSubjectId } from '../../src/domain/subjects/subject.ts';
-import { claimKey } from '../../src/domain/subjects/subscription.ts';
-import { type RedisClient, SCHEMA_VERSION } from '../../src/store/commands.ts';
-import { connect, disconnect } from '../../src/store/connection.ts';
-import { Keys } from '../../src/store/keys.ts';
 import { eventually } from '../../test/support/eventually.ts';
-import { logEntries } from '../../test/support/log-entries.ts';
 import { Program } from '../../test/support/program.ts';
 import { RedisProcess } from '../../test/support/redis-process.ts';
 import { cpuMsOf } from '../polls/cpu.ts';
-import { Endpoint } from './endpoint.ts';
+import { type Arrival, Endpoint } from './endpoint.ts';
 
 const MAIN = join(import.meta.dirname, '../../src/main.ts');
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
-const SUBSCRIPTION = 'all';
-
-const AT_ONCE = 1_000;
+const LONGEST_MS = 600_000;
 
 const SHOWN = z.array(z.tuple([z.number(), z.number()]));
-const ATTEMPTED = z.object({
-  msg: z.literal('delivery.attempted'),
-  eventId: z.string(),
-  openedAt: z.iso.datetime().transform((text) => Date.parse(text)),
-});
+const LISTENING = z.object({ msg: z.literal('server.listening'), url: z.url() });
 
-/** Settings of a daemon: wallets, budget, file of the CPU profile (null: none), receiver (default: the webhook receiver). */
-export type Run = { wallets: number; requestsPerSecond: number; profile: string | null; receiver?: object };
+/** A receiver of a daemon, and the wallets (by number) that it follows. */
+export type Route = { name: string; wallets: readonly number[]; receiver: object };
+
+/** Settings of a daemon: wallets, budget (null: the default), file of the CPU profile, receivers (default: one for all). */
+export type Run = {
+  wallets: number;
+  requestsPerSecond: number | null;
+  profile?: string | null;
+  routes?: readonly Route[];
+};
+
+/** CPU time of a program and of its Redis, ms. */
+export type Cpu = { processMs: number; redisMs: number };
 
 /** An upstream, a receiver and a Redis, each a process of its own, and a daemon that starts and ends on them. */
 export class Stage {
-  readonly #upstream: Endpoint;
-  readonly #receiver: Endpoint;
-  readonly #redis: RedisProcess;
-  readonly #client: RedisClient;
-  readonly #keys = new Keys('intentwatch');
+  readonly upstream: Endpoint;
+  readonly receiver: Endpoint;
+  readonly redis: Redis;
+  readonly redisUrl: string;
+  readonly #server: RedisProcess;
   readonly #folder: string;
   #program: Program | null = null;
 
   private constructor(deps: {
     upstream: Endpoint;
     receiver: Endpoint;
-    redis: RedisProcess;
+    server: RedisProcess;
     folder: string;
   }) {
-    this.#upstream = deps.upstream;
-    this.#receiver = deps.receiver;
-    this.#redis = deps.redis;
+    this.upstream = deps.upstream;
+    this.receiver = deps.receiver;
+    this.redisUrl = deps.server.url;
+    this.redis = new Redis(this.redisUrl);
+    this.#server = deps.server;
     this.#folder = deps.folder;
-    this.#client = connect({ kind: 'server', url: deps.redis.url });
   }
 
-  static async create(): Promise<Stage> {
-    const [upstream, receiver, redis, folder] = await Promise.all([
+  /** Runs a function on a stage of its own. */
+  static async use<T>(run: (stage: Stage) => Promise<T>): Promise<T> {
+    const [upstream, receiver, server, folder] = await Promise.all([
       Endpoint.start('upstream.ts'),
       Endpoint.start('receiver.ts'),
       RedisProcess.create(),
       mkdtemp(join(tmpdir(), 'intentwatch-bench-')),
     ]);
-    return new Stage({ upstream, receiver, redis, folder });
+    const stage = new Stage({ upstream, receiver, server, folder });
+    try {
+      return await run(stage);
+    } finally {
+      await stage.#close();
+    }
   }
 
   get #logFile(): string {
     return join(this.#folder, 'log');
   }
 
-  get #webhook(): object {
-    return {
-      type: 'webhook',
-      url: `${this.#receiver.url}/`,
-      secrets: [SECRET],
-      allowPrivateNetwork: true,
-      allowInsecure: true,
-    };
-  }
-
   /** Starts the shipped daemon with default settings except the budget; its log goes to a file. */
-  async start({ wallets, requestsPerSecond, profile, receiver = this.#webhook }: Run): Promise<void> {
+  async start({ wallets, requestsPerSecond, profile = null, routes }: Run): Promise<void> {
     const file = join(this.#folder, 'intentwatch.yaml');
+    const all = Array.from({ length: wallets }, (_, at) => at);
+    const wanted = routes ?? [{ name: 'backend', wallets: all, receiver: webhook(this.receiver) }];
+    const budget = requestsPerSecond === null ? {} : { requestsPerSecond };
     const config = {
-      upstream: { baseUrl: this.#upstream.url, apiKey: 'sandbox-key', requestsPerSecond },
-      redis: { url: this.#redis.url },
+      upstream: { baseUrl: this.upstream.url, apiKey: 'sandbox-key', ...budget },
+      redis: { url: this.redisUrl },
       server: { host: '127.0.0.1', port: 0 },
-      receivers: [{ name: 'backend', ...receiver }],
-      subscriptions: [
-        {
-          name: SUBSCRIPTION,
-          wallets: Array.from({ length: wallets }, (_, at) => walletOf(at)),
-          receivers: ['backend'],
-        },
-      ],
+      receivers: wanted.map(({ name, receiver }) => ({ name, ...receiver })),
+      subscriptions: wanted.map((route) => ({
+        name: `to-${route.name}`,
+        wallets: route.wallets.map(walletOf),
+        receivers: [route.name],
+      })),
     };
     await Promise.all([writeFile(file, stringify(config)), writeFile(this.#logFile, '')]);
     const flags = profile === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
@@ -112,101 +108,128 @@ export class Stage {
     this.#program = null;
   }
 
+  /** Acts on the receiver as an operator does. */
+  async act(act: 'pause' | 'resume'): Promise<void> {
+    const { status } = await fetch(`${await this.#url()}/api/v1/receivers/backend/${act}`, {
+      method: 'POST',
+    });
+    if (status !== 200) throw new Error(`${act}: found ${status}, expected 200`);
+  }
+
+  /** Longest delay of the event loop since the last call, as the daemon measures it, ms. */
+  async longestDelayMs(): Promise<number> {
+    const text = await (await fetch(`${await this.#url()}/metrics`)).text();
+    return 1_000 * Number(/^nodejs_eventloop_lag_max_seconds (\S+)/m.exec(text)?.[1]);
+  }
+
+  async #url(): Promise<string> {
+    const lines = (await readFile(this.#logFile, 'utf8')).split('\n').filter((line) => line !== '');
+    for (const line of lines) {
+      const { data } = LISTENING.safeParse(JSON.parse(line));
+      if (data !== undefined) return data.url;
+    }
+    throw new Error('the daemon does not listen');
+  }
+
   /** Resolves once every wallet was requested `times` times, on average. */
   async polled(times: number, wallets: number): Promise<void> {
     await eventually('all wallets were requested', async () => {
-      return (await this.#upstream.number('/asked')) >= times * wallets;
+      return (await this.upstream.number('/requests')) >= times * wallets;
     });
   }
 
   /** Sets the number of new transfers a second. Returns the number of earlier transfers. */
   async pace(perSecond: number): Promise<number> {
-    return this.#upstream.number(`/pace?perSecond=${perSecond}`);
+    return this.upstream.number(`/pace?perSecond=${perSecond}`);
   }
 
   /** Time (Unix ms) at which each transfer was shown, by number. */
   async shown(): Promise<Map<number, number>> {
-    return new Map(SHOWN.parse(await this.#upstream.request('/shown')));
+    return new Map(SHOWN.parse(await this.upstream.request('/shown')));
   }
 
-  async came(): Promise<[id: string, atMs: number][]> {
-    return this.#receiver.came();
+  async came(): Promise<Arrival[]> {
+    return this.receiver.came();
   }
 
-  async cpuMs(): Promise<number> {
-    return this.#program === null ? 0 : cpuMsOf(this.#program.pid);
+  async cpu(): Promise<Cpu> {
+    return cpuOf(this.#program, this.redis);
+  }
+
+  /** Number of commands that Redis ran, those inside scripts too. */
+  async commands(): Promise<number> {
+    return commandsOf(this.redis);
   }
 
   async delivered(count: number): Promise<void> {
+    await deliveredTo(this.receiver, count);
+  }
+
+  /**
+   * Has so many changes stored for a receiver that is paused, as they come from the upstream. The receiver is still paused in a
+   * daemon with the smallest budget, so that no poll takes part in what follows.
+   */
+  async store(count: number, daemon: Run): Promise<void> {
+    await this.start({ ...daemon, profile: null });
+    await this.polled(1, daemon.wallets);
+    await this.act('pause');
+    await this.upstream.number(`/make?count=${count}`);
     await eventually(
-      `${count} deliveries have come`,
-      async () => (await this.#receiver.number('/count')) >= count,
-      600_000,
+      `${count} events are stored`,
+      async () => (await this.redis.xlen('{intentwatch}:events')) >= count,
+      LONGEST_MS,
     );
-  }
-
-  async committed(): Promise<{ id: string; subject: string; atMs: number }[]> {
-    return (await logEntries(this.#client, this.#keys)).flatMap((entry) => {
-      if (entry.kind !== 'event') return [];
-      const { id, data } = entry.event;
-      return [{ id, subject: data.subject.id, atMs: Number.parseInt(entry.id, 10) }];
-    });
-  }
-
-  /** Time (Unix ms) at which the delivery of each event was opened, by the daemon's log. */
-  async opened(): Promise<Map<string, number>> {
-    const lines = (await readFile(this.#logFile, 'utf8')).split('\n').filter((line) => line !== '');
-    return new Map(
-      lines.flatMap((line) => {
-        const { data } = ATTEMPTED.safeParse(JSON.parse(line));
-        return data === undefined ? [] : [[data.eventId, data.openedAt] as const];
-      }),
-    );
-  }
-
-  /** Appends events to the log as a commit does: of several transfers in turn, or each of a transfer of its own. */
-  async fill(count: number, transfers = count): Promise<void> {
-    const claimKeys = JSON.stringify([claimKey(SUBSCRIPTION, asSubjectId(`wallet:${walletOf(0)}`))]);
-    for (let from = 0; from < count; from += AT_ONCE) {
-      const pipeline = this.#client.pipeline();
-      for (let at = from; at < Math.min(from + AT_ONCE, count); at += 1) {
-        const event = eventOf(at, transfers);
-        const fields = { v: SCHEMA_VERSION, kind: 'event', subject: event.data.subject.id };
-        const entry = { ...fields, event: JSON.stringify(event), claimKeys };
-        pipeline.xadd(this.#keys.events, '*', ...Object.entries(entry).flat());
-      }
-      await pipeline.exec();
-    }
-  }
-
-  /** Runs the bare worker on the same receiver and a Redis of its own until all events have come. Returns its CPU time, ms. */
-  async bare({ events, concurrency }: { events: number; concurrency: number }): Promise<number> {
-    const redis = await RedisProcess.create();
-    const program = await Program.start(join(import.meta.dirname, 'bare.ts'), [
-      ...[`--redis=${redis.url}`, `--receiver=${this.#receiver.url}`, `--events=${events}`],
-      ...[`--concurrency=${concurrency}`, `--body=${JSON.stringify(eventOf(0, 1))}`],
-    ]);
-    try {
-      await program.line(/added/);
-      const beforeMs = await cpuMsOf(program.pid);
-      await this.delivered(events);
-      return (await cpuMsOf(program.pid)) - beforeMs;
-    } finally {
-      await program.end('SIGKILL');
-      await redis.close();
-    }
-  }
-
-  async close(): Promise<void> {
     await this.stop();
-    await disconnect(this.#client);
-    await this.#redis.close();
-    await Promise.all([this.#upstream.end(), this.#receiver.end()]);
+    await this.start({ ...daemon, requestsPerSecond: 1 });
+  }
+
+  async #close(): Promise<void> {
+    await this.stop();
+    this.redis.disconnect();
+    await this.#server.close();
+    await Promise.all([this.upstream.end(), this.receiver.end()]);
     await rm(this.#folder, { recursive: true, force: true });
   }
 }
 
-function walletOf(number: number): string {
+async function cpuOf(program: Program | null, redis: Redis): Promise<Cpu> {
+  const [processMs, redisMs] = await Promise.all([
+    program === null ? 0 : cpuMsOf(program.pid),
+    redisCpuMsOf(redis),
+  ]);
+  return { processMs, redisMs };
+}
+
+/** CPU time of a Redis server, all threads. */
+export async function redisCpuMsOf(redis: Redis): Promise<number> {
+  const info = await redis.info('cpu');
+  const seconds = (kind: string): number =>
+    Number(new RegExp(`^used_cpu_${kind}:([\\d.]+)`, 'm').exec(info)?.[1]);
+  return 1_000 * (seconds('sys') + seconds('user'));
+}
+
+/** Number of commands that a Redis ran, those inside scripts too. */
+export async function commandsOf(redis: Redis): Promise<number> {
+  const info = await redis.info('commandstats');
+  return [...info.matchAll(/^cmdstat_.*?:calls=(\d+)/gm)].reduce((sum, [, calls]) => sum + Number(calls), 0);
+}
+
+export async function deliveredTo(receiver: Endpoint, count: number): Promise<void> {
+  const came = async (): Promise<boolean> => (await receiver.number('/count')) >= count;
+  await eventually(`${count} deliveries have come`, came, LONGEST_MS);
+}
+
+export function webhook(receiver: Endpoint): object {
+  return {
+    type: 'webhook',
+    url: `${receiver.url}/`,
+    secrets: [SECRET],
+    allowPrivateNetwork: true,
+    allowInsecure: true,
+  };
+}
+
+export function walletOf(number: number): string {
   return `0x${(number + 1).toString(16).padStart(40, '0')}`;
 }
 
@@ -215,33 +238,33 @@ export function subjectOf(number: number): string {
   return `intent:0x${number.toString(16).padStart(64, '0')}`;
 }
 
-/** An event of one of several transfers, which have them in turn. */
-export function eventOf(number: number, transfers: number): Event {
-  const nowMs = Date.now();
-  const subject = subjectOf(number % transfers);
-  const hash = subject.slice('intent:'.length);
-  const record = {
-    id: subject,
-    type: 'intent',
-    status: 'filled',
-    updatedAt: Math.floor(nowMs / 1_000),
-    sourceTx: { chainId: 8453, txHash: hash, amount: '1250000000' },
-    destinationTx: { chainId: 42161, txHash: hash, amount: '1249000000' },
-  };
-  return makeEvent({
-    subject: { kind: 'intent', id: subject },
-    sequence: Math.floor(number / transfers) + 1,
-    epoch: 1,
-    transition: {
-      type: 'intent.filled',
-      status: 'filled',
-      previousStatus: null,
-      changes: Object.keys(record),
-      skipped: false,
-      regression: false,
-    },
-    record,
-    updatedAt: record.updatedAt,
-    nowMs,
-  });
+/** The bare worker at its work. `beganMs`: Unix ms. */
+export type BareRun = {
+  receiver: Endpoint;
+  beganMs: number;
+  cpu: () => Promise<Cpu>;
+};
+
+/** Events of a bare worker: published before it begins, all at once beside it, or so many a second. */
+export type Publishing = { events: number; publish: 'before' | 'at-once' | { perSecond: number } };
+
+/** Runs the bare worker on a receiver and a Redis of its own. */
+export async function onBare<T>(
+  { events, publish }: Publishing,
+  run: (bare: BareRun) => Promise<T>,
+): Promise<T> {
+  const [receiver, server] = await Promise.all([Endpoint.start('receiver.ts'), RedisProcess.create()]);
+  const redis = new Redis(server.url);
+  const paced = typeof publish === 'string' ? [publish] : ['paced', `--per-second=${publish.perSecond}`];
+  const program = await Program.start(join(import.meta.dirname, 'bare.ts'), [
+    ...[`--redis=${server.url}`, `--receiver=${receiver.url}`, `--events=${events}`, '--publish', ...paced],
+  ]);
+  try {
+    const [, beganMs] = await program.line(/began ([\d.]+)/);
+    return await run({ receiver, beganMs: Number(beganMs), cpu: () => cpuOf(program, redis) });
+  } finally {
+    await program.end('SIGKILL');
+    redis.disconnect();
+    await Promise.all([receiver.end(), server.close()]);
+  }
 }

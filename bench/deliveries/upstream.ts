@@ -1,23 +1,28 @@
 import { createServer } from 'node:http';
 
-/** A transfer on a wallet's page. `number` counts all transfers so far. */
+/** A transfer on a wallet's page. `number` counts all transfers so far; past ones have negative numbers. */
 type Transfer = { number: number; record: object };
 
 const PAGE = 50;
+const PAST_SECONDS = 1_700_000_000;
 
 /**
- * An upstream whose wallets get new transfers, in turn and evenly, from `/pace?perSecond=200` on. A page shows a wallet's
- * newest ones first. `/asked` returns the number of requested pages, `/shown` the shown transfers with the first time (Unix
- * ms, when the answer was written), `/born` the number of transfers.
+ * An upstream whose wallets get new transfers. A page shows a wallet's newest ones first. Controls, which return a number:
+ * `/past?each=50`: past transfers of each wallet that was not requested yet
+ * `/pace?perSecond=200`: from now on evenly, the wallets in turn; returns the number of earlier transfers
+ * `/make?count=20000`: so many at once
+ * `/lone?wallet=0x…`: one of this wallet, which then has no turn among the others; returns its number
+ * `/requests`: number of requested pages; `/born`: number of transfers
+ * `/shown`: transfers by number with the time (Unix ms) at which their first answer was written
  */
 const server = createServer((request, response) => {
   const { searchParams, pathname } = new URL(request.url ?? '/', 'http://upstream');
   const wallet = searchParams.get('wallet');
-  const sendJson = (value: unknown): void => void response.end(JSON.stringify(value));
-  if (pathname === '/asked') return sendJson(requests);
-  if (pathname === '/born') return sendJson(born());
-  if (pathname === '/shown') return sendJson([...shown]);
-  if (pathname === '/pace') return sendJson(setPace(Number(searchParams.get('perSecond'))));
+  const control = CONTROLS[pathname];
+  if (control !== undefined) {
+    response.end(JSON.stringify(control(searchParams)));
+    return;
+  }
   const page = wallet === null ? EMPTY : pageOf(wallet, searchParams);
   const results = page.transfers.map(({ record }) => record);
   const body = JSON.stringify({ results, nextCursor: page.next });
@@ -29,10 +34,38 @@ const server = createServer((request, response) => {
 
 const EMPTY: { transfers: Transfer[]; next: string | null } = { transfers: [], next: null };
 
+const CONTROLS: { readonly [path: string]: (query: URLSearchParams) => unknown } = {
+  '/requests': () => requests,
+  '/born': () => born(),
+  '/shown': () => [...shown].filter(([number]) => number >= 0),
+  '/past': (query) => {
+    past = Number(query.get('each'));
+    return past;
+  },
+  '/pace': (query) => setPace(Number(query.get('perSecond'))),
+  '/make': (query) => {
+    setPace(0);
+    pace.before += Number(query.get('count'));
+    make();
+    return made;
+  },
+  '/lone': (query) => {
+    make();
+    const wallet = query.get('wallet') ?? '';
+    const all = listOf(wallet);
+    lone.add(wallet);
+    all.push({ number: made, record: recordOf(made) });
+    pace.before += 1;
+    return made++;
+  },
+};
+
 const wallets = new Map<string, Transfer[]>();
+const lone = new Set<string>();
 const shown = new Map<number, number>();
 let requests = 0;
 let made = 0;
+let past = 0;
 let pace = { perSecond: 0, fromMs: 0, before: 0 };
 
 function setPace(perSecond: number): number {
@@ -46,27 +79,43 @@ function born(): number {
 }
 
 function make(): void {
-  const lists = [...wallets.values()];
+  const lists = [...wallets].filter(([wallet]) => !lone.has(wallet)).map(([, list]) => list);
   for (const most = born(); made < most && lists.length > 0; made++) {
     lists[made % lists.length]?.push({ number: made, record: recordOf(made) });
   }
 }
 
+function listOf(wallet: string): Transfer[] {
+  const list = wallets.get(wallet) ?? pastTransfers();
+  wallets.set(wallet, list);
+  return list;
+}
+
 function pageOf(wallet: string, query: URLSearchParams): typeof EMPTY {
   requests++;
-  if (!wallets.has(wallet)) wallets.set(wallet, []);
+  const list = listOf(wallet);
   make();
   if ((query.get('status') ?? 'filled') !== 'filled') return EMPTY;
   const before = Number(query.get('cursor') ?? Number.POSITIVE_INFINITY);
-  const all = (wallets.get(wallet) ?? []).filter(({ number }) => number < before);
+  const all = list.filter(({ number }) => number < before);
   const transfers = all.slice(-Number(query.get('limit') ?? PAGE)).reverse();
   const next = all.length > transfers.length ? String(transfers.at(-1)?.number) : null;
   return { transfers, next };
 }
 
+/** Past transfers of the next wallet. */
+function pastTransfers(): Transfer[] {
+  const first = -past * (wallets.size + 1);
+  return Array.from({ length: past }, (_, at) => ({
+    number: first + at,
+    record: recordOf(first + at, PAST_SECONDS),
+  }));
+}
+
 /** A transfer that has reached its end: it makes one event, and needs no further poll. */
-function recordOf(number: number): object {
-  const hash = `0x${number.toString(16).padStart(64, '0')}`;
+function recordOf(number: number, updatedAt = Math.floor(Date.now() / 1_000)): object {
+  const digits = Math.abs(number).toString(16);
+  const hash = `0x${number < 0 ? 'e' : '0'}${digits.padStart(63, '0')}`;
   const leg = (chainId: number): object => ({
     chainId,
     txHash: `0x${chainId.toString(16)}${hash.slice(2 + chainId.toString(16).length)}`,
@@ -77,7 +126,7 @@ function recordOf(number: number): object {
     id: `intent:${hash}`,
     type: 'intent',
     status: 'filled',
-    updatedAt: Math.floor(Date.now() / 1_000),
+    updatedAt,
     sourceTx: leg(8453),
     destinationTx: leg(42161),
   };

@@ -1,9 +1,9 @@
 import { createServer } from 'node:http';
 
-/** A minimal upstream: every intent is pending. `/asked` returns the number of requests so far. */
+/** A minimal upstream: every intent is pending. `/requests` returns the number of requests so far. */
 const server = createServer((request, response) => {
   const { searchParams, pathname } = new URL(request.url ?? '/', 'http://upstream');
-  if (pathname === '/asked') {
+  if (pathname === '/requests') {
     response.end(String(requests));
     return;
   }
