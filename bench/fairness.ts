@@ -122,8 +122,9 @@ function delaysOf(
 }
 
 async function besideSlow({ wallets, seconds, rate }: Size, isBeside: boolean): Promise<number[]> {
-  const slow = await Endpoint.start('receiver.ts', [`--delay-ms=${SLOW_MS}`]);
+  const slow = await Endpoint.start('receiver.ts');
   try {
+    await slow.number(`/delay?ms=${SLOW_MS}`);
     return await Stage.use(async (stage) => {
       const all = numbers(wallets);
       const routes: Route[] = [

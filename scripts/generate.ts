@@ -10,6 +10,7 @@ import { generateContractFiles } from './generate/contracts.ts';
 import { generateEventFiles } from './generate/events.ts';
 import { generateLimitFiles } from './generate/limits.ts';
 import { generateMetricsFiles } from './generate/metrics.ts';
+import { generatePerformanceFiles } from './generate/performance.ts';
 import { generateScriptFiles } from './generate/scripts.ts';
 import { generateVectorFiles } from './generate/vectors.ts';
 
@@ -31,6 +32,7 @@ export async function generatedFiles(): Promise<GeneratedFile[]> {
     generateEventFiles(),
     generateLimitFiles(),
     generateMetricsFiles(),
+    generatePerformanceFiles(),
     generateScriptFiles(),
     generateVectorFiles(),
   ]);

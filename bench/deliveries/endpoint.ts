@@ -17,8 +17,8 @@ export class Endpoint {
     this.url = `http://127.0.0.1:${port}`;
   }
 
-  static async start(file: 'receiver.ts' | 'upstream.ts', args: readonly string[] = []): Promise<Endpoint> {
-    const program = await Program.start(join(import.meta.dirname, file), args);
+  static async start(file: 'receiver.ts' | 'upstream.ts'): Promise<Endpoint> {
+    const program = await Program.start(join(import.meta.dirname, file), []);
     const [, port = ''] = await program.line(/listening on (\d+)/);
     return new Endpoint(program, port);
   }

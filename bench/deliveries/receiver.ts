@@ -1,19 +1,15 @@
 import { createServer } from 'node:http';
-import { parseArgs } from 'node:util';
 
 /**
- * A receiver that accepts all, `--delay-ms` after each request. `/count`: number of requests; `/came`: id, time (Unix ms) and
- * subject of each, oldest first; `/forget` clears.
+ * A receiver that accepts all. `/count`: number of requests; `/came`: id, time (Unix ms) and subject of each, oldest first;
+ * `/forget` clears; `/delay?ms=300` answers later ones after so long.
  */
-const { values } = parseArgs({ options: { 'delay-ms': { type: 'string', default: '0' } } });
-const delayMs = Number(values['delay-ms']);
-
-const SUBJECT = /"id":"(intent:0x[0-9a-f]{64})"/;
-
 const server = createServer((request, response) => {
   if (request.method === 'GET') {
-    if (request.url === '/forget') came.length = 0;
-    response.end(JSON.stringify(request.url === '/came' ? came : came.length));
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://receiver');
+    if (pathname === '/forget') came.length = 0;
+    if (pathname === '/delay') delayMs = Number(searchParams.get('ms'));
+    response.end(JSON.stringify(pathname === '/came' ? came : came.length));
     return;
   }
   const arrival: [id: string, atMs: number, subject: string] = [
@@ -35,6 +31,8 @@ const server = createServer((request, response) => {
   });
 });
 
+let delayMs = 0;
+const SUBJECT = /"id":"(intent:0x[0-9a-f]{64})"/;
 const came: [id: string, atMs: number, subject: string][] = [];
 
 server.listen(0, '127.0.0.1', () => {

@@ -55,19 +55,23 @@ export class Stage {
     this.#folder = deps.folder;
   }
 
-  /** Runs a function on a stage of its own. */
-  static async use<T>(run: (stage: Stage) => Promise<T>): Promise<T> {
+  static async create(): Promise<Stage> {
     const [upstream, receiver, server, folder] = await Promise.all([
       Endpoint.start('upstream.ts'),
       Endpoint.start('receiver.ts'),
       RedisProcess.create(),
       mkdtemp(join(tmpdir(), 'intentwatch-bench-')),
     ]);
-    const stage = new Stage({ upstream, receiver, server, folder });
+    return new Stage({ upstream, receiver, server, folder });
+  }
+
+  /** Runs a function on a stage of its own. */
+  static async use<T>(run: (stage: Stage) => Promise<T>): Promise<T> {
+    const stage = await Stage.create();
     try {
       return await run(stage);
     } finally {
-      await stage.#close();
+      await stage.close();
     }
   }
 
@@ -103,8 +107,8 @@ export class Stage {
     );
   }
 
-  async stop(): Promise<void> {
-    await this.#program?.end('SIGTERM');
+  async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    await this.#program?.end(signal);
     this.#program = null;
   }
 
@@ -183,7 +187,7 @@ export class Stage {
     await this.start({ ...daemon, requestsPerSecond: 1 });
   }
 
-  async #close(): Promise<void> {
+  async close(): Promise<void> {
     await this.stop();
     this.redis.disconnect();
     await this.#server.close();

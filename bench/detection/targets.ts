@@ -37,7 +37,7 @@ function isMet(target: Target): boolean {
 }
 
 /** The value to which the bounds apply. */
-export function boundValue({ found, baseline = Number.NaN, isRatio = false }: Target): number {
+function boundValue({ found, baseline = Number.NaN, isRatio = false }: Target): number {
   return isRatio ? found / baseline : found;
 }
 
@@ -47,7 +47,9 @@ function lineOf(target: Target): string {
     ...(most === undefined ? [] : [`at most ${most}`]),
     ...(least === undefined ? [] : [`at least ${least}`]),
     ...(goal === undefined ? [] : [`goal ${goal}`]),
-    ...(baseline === undefined ? [] : [`baseline ${shown(baseline)}, ratio ${shown(found / baseline)}`]),
+    ...(baseline === undefined || Number.isNaN(baseline)
+      ? []
+      : [`baseline ${shown(baseline)}, ratio ${shown(found / baseline)}`]),
   ];
   const verdict = most === undefined && least === undefined ? 'found ' : isMet(target) ? 'met   ' : 'MISSED';
   return [`${verdict}  ${what}: ${shown(found)}`, ...bounds].join(', ');
