@@ -53,7 +53,10 @@ export async function pollWallet(
     return { ...response, results: response.records.map(shown), digests: null, isKnown: false };
   }
   const { body, find } = known;
-  const answer = await client.status(query, { signal, known: { body, has: (digest) => find(digest) !== null } });
+  const answer = await client.status(query, {
+    signal,
+    known: { body, has: (digest) => find(digest) !== null },
+  });
   const response = readPage(answer);
   const { digests } = answer.value;
   if (digests === 'known') {

@@ -26,7 +26,10 @@ import { firstEpoch } from '../support/epoch.ts';
 import { logEntries } from '../support/log-entries.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
-const ADDRESSES = ['0x1111111111111111111111111111111111111111', '0x2222222222222222222222222222222222222222'];
+const ADDRESSES = [
+  '0x1111111111111111111111111111111111111111',
+  '0x2222222222222222222222222222222222222222',
+];
 const WALLETS = ADDRESSES.map(walletId);
 const T0 = 1_700_000_000;
 
@@ -181,17 +184,22 @@ class Side {
   }
 
   async #claim(wallet: SubjectId) {
-    const stores = { subjects: this.#subjects, registry: this.#registry, importedQuotes: this.#importedQuotes };
+    const stores = {
+      subjects: this.#subjects,
+      registry: this.#registry,
+      importedQuotes: this.#importedQuotes,
+    };
     for (let tries = 0; tries < 20; tries += 1) {
       this.#aheadMs += 3_000;
       await this.#plan.pollSoon([wallet]);
-      const { polls } = await this.#plan.claim('status', { process: 'p', most: 50, aheadMs: 5_000, sent: [] });
+      const { polls } = await this.#plan.claim('status', {
+        process: 'p',
+        most: 50,
+        aheadMs: 5_000,
+        sent: [],
+      });
       for (const poll of polls) {
-        const start = await startPoll(
-          { redis, keys: this.#keys, ...stores, atMs: this.#atMs },
-          poll,
-          'p',
-        );
+        const start = await startPoll({ redis, keys: this.#keys, ...stores, atMs: this.#atMs }, poll, 'p');
         if (start?.subject === wallet) return start;
         const next = { virtualSeconds: 1_000, restMs: 0, latestMs: null, alarmMs: null, unseen: false };
         const observed = { facts: {}, open: {}, ended: [], shown: [], covered: [], coverMs: 0 };
@@ -208,7 +216,14 @@ class Side {
     const [known] = await this.#subjects.readShown([subject]);
     if (known?.snapshot == null) return;
     const raw = recordOf(shown);
-    const record = { subject, status: shown.status, updatedAt: T0 + shown.at, names: [], raw, unreadable: [] };
+    const record = {
+      subject,
+      status: shown.status,
+      updatedAt: T0 + shown.at,
+      names: [],
+      raw,
+      unreadable: [],
+    };
     const observation = { asOf, nowMs: Date.now(), price: 1, exact: true, claims: [] };
     await commitRecord(this.#deps, record, known, observation);
   }

@@ -145,7 +145,10 @@ async function ingestRecord(
     snapshot: after === null ? null : { ...after, commit: Number(result.commit) },
     stored: true,
     isSettled:
-      isCounted && known.snapshot !== null && fresh.length === 0 && isSettledBy(deps, raw, { ...known, snapshot: after }, observation),
+      isCounted &&
+      known.snapshot !== null &&
+      fresh.length === 0 &&
+      isSettledBy(deps, raw, { ...known, snapshot: after }, observation),
     isCounted,
   };
 }

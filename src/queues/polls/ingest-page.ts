@@ -98,7 +98,9 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
   const requested = [...new Set([...behind.map(({ subject }) => subject), ...again])].filter(isPollable);
   if (requested.length > 0) await deps.stores.plan.recheck(requested);
 
-  const isNew = new Set(once.filter((_, index) => known[index]?.snapshot === null).map(({ subject }) => subject));
+  const isNew = new Set(
+    once.filter((_, index) => known[index]?.snapshot === null).map(({ subject }) => subject),
+  );
   // A transfer between two watched wallets may be known through the other one, and is still new to this wallet's pages.
   const claimKeys = new Set(start.claims.map(({ key }) => key));
   const ingested: IngestedPage = {

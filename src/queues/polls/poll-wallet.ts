@@ -187,7 +187,10 @@ function noteSeen(
   const { response, last, ingested } = read;
   const { subject: wallet, facts, nowMs } = start;
   if (response.isKnown) return;
-  if (response.digests === null) return pages.remove(wallet, listing);
+  if (response.digests === null) {
+    pages.remove(wallet, listing);
+    return;
+  }
   const readAtMs = ingested === null ? (facts.ingestedAtMs[listing] ?? 0) - INGESTED_EVERY_MS : nowMs;
   const records = new Map<string, SeenRecord>();
   for (const { digest, record, subject, status, updatedAt } of response.results) {

@@ -44,8 +44,8 @@ import {
   type RequestContext,
   send,
 } from './ask.ts';
-import { readPageText } from './read-list.ts';
 import { carriesKey, checkTemplate, endpointUrl, fillPath, parseBaseUrl } from './endpoint.ts';
+import { readPageText } from './read-list.ts';
 
 /** Options of the upstream's client. */
 export type UpstreamClientOptions = {
