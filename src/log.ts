@@ -74,7 +74,7 @@ function redacted(value: unknown): unknown {
 
 /** Removes mail addresses and marked secrets from a text, in time linear in its length. */
 export function withoutPrivateWords(text: string): string {
-  // Nearly all texts have none, and are not split. What separates words may stand before a prefix.
+  // Nearly all texts have none, and are not split: a prefix may follow each separator of words.
   if (!text.includes('@') && !SECRET_START.test(text)) return text;
   return text.replace(WORD, (word) => {
     const at = word.indexOf('@');

@@ -199,8 +199,8 @@ export class Instruments {
   #fold(key: keyof typeof DEFINITIONS, labels: Labels, extra: readonly string[] = []): Labels {
     const definition: Definition = DEFINITIONS[key];
     const name = nameOf(key, labels);
-    const known = this.#folded.get(name);
-    if (known !== undefined) return known;
+    const before = this.#folded.get(name);
+    if (before !== undefined) return before;
     let isInSets = true;
     const folded = Object.fromEntries(
       Object.entries(definition.labels).map(([label, values]) => {
@@ -250,7 +250,7 @@ export class Instruments {
 
 function nameOf(key: string, labels: Labels): string {
   let name = key;
-  // No value of a closed set has this separator, so that no text of the upstream looks like two of them.
+  // No value of a closed set has this separator, so that no text of the upstream passes for two of them.
   for (const label of Object.keys(labels)) name += `\u0000${label}=${labels[label]}`;
   return name;
 }

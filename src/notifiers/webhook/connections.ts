@@ -6,7 +6,7 @@ import { proxiedConnector } from '../../network/proxy.ts';
 import { NameResolver } from '../../network/resolver.ts';
 import { apiRules, ownRules } from '../address-rules.ts';
 import { boundedConnector, guardedConnector, withoutLiterals } from './connector.ts';
-import { type Answer, exchange, StaleConnectionError } from './exchange.ts';
+import { exchange, type ReceiverAnswer, StaleConnectionError } from './exchange.ts';
 
 /** Time for which an unused connection stays open; less where the receiver states a time of its own. */
 const IDLE_MS = 60_000;
@@ -50,7 +50,7 @@ export class ReceiverConnections {
   }
 
   /** Sends a request and returns its answer; repeats it at most once, where the connection turned out to be stale. */
-  async request(request: Dispatcher.DispatchOptions, signal: AbortSignal): Promise<Answer> {
+  async request(request: Dispatcher.DispatchOptions, signal: AbortSignal): Promise<ReceiverAnswer> {
     this.#underWay += 1;
     open.users.delete(this);
     open.users.add(this);
@@ -69,7 +69,7 @@ export class ReceiverConnections {
   }
 
   /** Uses a connection of its own: another unused one may be as stale. */
-  async #repeat(request: Dispatcher.DispatchOptions, signal: AbortSignal): Promise<Answer> {
+  async #repeat(request: Dispatcher.DispatchOptions, signal: AbortSignal): Promise<ReceiverAnswer> {
     const pool = this.#openPool();
     this.#ending.add(pool);
     try {

@@ -6,7 +6,7 @@ import { isStale } from './connector.ts';
  * Answer to a request: its status, its `Retry-After` header, and the unchanged start of its body. `ended`: the body ended or
  * reached the cap, not broke off; `cut`: more may have followed.
  */
-export type Answer = {
+export type ReceiverAnswer = {
   httpStatus: number;
   retryAfter: string | undefined;
   text: string;
@@ -28,8 +28,8 @@ export function exchange(
   dispatcher: Dispatcher,
   request: Dispatcher.DispatchOptions,
   signal: AbortSignal,
-): Promise<Answer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+): Promise<ReceiverAnswer> {
+  const { promise, resolve, reject } = Promise.withResolvers<ReceiverAnswer>();
   const handler = new AnswerHandler(signal, { resolve, reject });
   if (!signal.aborted) dispatcher.dispatch(request, handler);
   return promise;
@@ -38,7 +38,7 @@ export function exchange(
 /** A handler of undici's lower level: its `request` makes a stream of each answer, which costs more than the signature. */
 class AnswerHandler implements Dispatcher.DispatchHandler {
   readonly #signal: AbortSignal;
-  readonly #settle: { resolve: (answer: Answer) => void; reject: (error: unknown) => void };
+  readonly #settle: { resolve: (answer: ReceiverAnswer) => void; reject: (error: unknown) => void };
   #controller: Dispatcher.DispatchController | null = null;
   #head: { httpStatus: number; retryAfter: string | undefined } | null = null;
   #hasBegun = false;
@@ -49,7 +49,7 @@ class AnswerHandler implements Dispatcher.DispatchHandler {
 
   constructor(
     signal: AbortSignal,
-    settle: { resolve: (answer: Answer) => void; reject: (error: unknown) => void },
+    settle: { resolve: (answer: ReceiverAnswer) => void; reject: (error: unknown) => void },
   ) {
     this.#signal = signal;
     this.#settle = settle;

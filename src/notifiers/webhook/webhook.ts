@@ -16,7 +16,7 @@ import { limiterWithout } from '../printable.ts';
 import { classifyAnswer, describeConnectionError } from './classify.ts';
 import { ReceiverConnections } from './connections.ts';
 import { discordMessage } from './discord.ts';
-import type { Answer } from './exchange.ts';
+import type { ReceiverAnswer } from './exchange.ts';
 import { slackMessage } from './slack.ts';
 import { teamsMessage } from './teams.ts';
 
@@ -95,7 +95,7 @@ export function createWebhookNotifier(
     request: Dispatcher.DispatchOptions,
     { attempt, nowMs }: { attempt: AttemptClock; nowMs: number },
   ): Promise<AttemptResult> {
-    let answer: Answer;
+    let answer: ReceiverAnswer;
     try {
       answer = await connections.request(request, attempt.signal);
     } catch (error) {
