@@ -24,6 +24,9 @@ const WARM_SECONDS = 4;
 /** Smallest share of changes, or number for each of them, from which a command counts as a step of a change. */
 const LEAST_SHARE = 0.4;
 
+/** Time in which what follows a delivery is over. */
+const ENDED_MS = 10;
+
 type Size = { seconds: number; wallets: number; budget: number; rate: number; past: number };
 
 /** Counts of a span of time: polls, deliveries, CPU in ms and commands of Redis. */
@@ -151,22 +154,29 @@ function callsOf(commands: readonly Command[]): Calls {
   return calls;
 }
 
-/** For each change that was shown and delivered meanwhile: the first of each command in between. */
+/** For each change that was shown and delivered while no other was under way: the first of each command in between. */
 async function ordersOf(
   stage: Stage,
   commands: readonly Command[],
 ): Promise<{ order: Step[][]; delaysMs: number[] }> {
   const [fromMs, toMs] = [commands[0]?.atMs ?? 0, commands.at(-1)?.atMs ?? 0];
   const came = new Map((await stage.came()).map(([, atMs, subject]) => [subject, atMs]));
+  const windows = [...(await stage.shown())].flatMap(([number, shownMs]) => {
+    const cameMs = came.get(subjectOf(number));
+    return cameMs === undefined || shownMs < fromMs || cameMs > toMs ? [] : [{ shownMs, cameMs }];
+  });
   const order: Step[][] = [];
   const delaysMs: number[] = [];
-  for (const [number, shownMs] of await stage.shown()) {
-    const cameMs = came.get(subjectOf(number));
-    if (cameMs === undefined || shownMs < fromMs || cameMs > toMs) continue;
+  for (const window of windows) {
+    const { shownMs, cameMs } = window;
+    const isLone = windows.every(
+      (other) => other === window || other.cameMs + ENDED_MS < shownMs || other.shownMs > cameMs,
+    );
+    delaysMs.push(cameMs - shownMs);
+    if (!isLone) continue;
     const between = commands.filter(({ atMs }) => atMs >= shownMs && atMs <= cameMs);
     const first = new Map(between.toReversed().map(({ name, atMs }) => [name, atMs - shownMs]));
     order.push([...first].map(([name, afterMs]) => ({ name, afterMs })));
-    delaysMs.push(cameMs - shownMs);
   }
   return { order, delaysMs };
 }

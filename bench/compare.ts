@@ -28,7 +28,7 @@ const OPTIONS = {
   results: { type: 'string', default: RESULTS },
 } as const;
 
-/** What runs a benchmark of the present tree against the program of a commit: these folders replace those of the commit. */
+/** Folders that replace those of a commit, so that the benchmarks of this tree run its program. */
 const OVERLAID = ['bench', 'test/support'];
 
 type Checkout = { commit: string; folder: string };

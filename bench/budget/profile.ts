@@ -23,7 +23,6 @@ const REST = 'Node itself';
 const OUTSIDE = new Map([
   ['(garbage collector)', 'garbage collection'],
   ['(program)', REST],
-  ['(root)', REST],
 ]);
 
 /** Packages and folders whose work belongs to no step. The first that matches counts. */
@@ -38,7 +37,7 @@ const PLACES: readonly [pattern: RegExp, name: string][] = [
     /\/src\/(?:metrics\/|log\.ts|signals\.ts|redact\.ts)|node_modules\/(?:pino|prom-client)\//,
     'metrics and logs',
   ],
-  [/\/src\/domain\/json\.ts/, 'reading and writing JSON'],
+  [/\/src\/domain\/json\.ts/, 'JSON'],
   [/node_modules\/zod\//, 'checks of shapes'],
   [/\/src\//, 'other files of the program'],
 ];

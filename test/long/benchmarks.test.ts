@@ -8,7 +8,7 @@ import { Program } from '../support/program.ts';
 
 const RUN = resolve(import.meta.dirname, '../../bench/run.ts');
 
-/** The smallest sizes: what is found says nothing here. */
+/** The smallest sizes: no figure of these is worth anything. */
 const ARGS: Readonly<Record<string, readonly string[]>> = {
   latency: ['--rounds=1', '--rates=20,200', '--seconds=2', '--wallets=5'],
   burst: ['--rounds=1', '--events=200', '--wallets=5'],
