@@ -23,7 +23,7 @@ const server = createServer((request, response) => {
     response.end(JSON.stringify(control(searchParams)));
     return;
   }
-  const page = wallet === null ? EMPTY : pageOf(wallet, searchParams);
+  const page = wallet === null ? recordPage(searchParams.get('intentHash')) : pageOf(wallet, searchParams);
   const results = page.transfers.map(({ record }) => record);
   const body = JSON.stringify({ results, nextCursor: page.next });
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) });
@@ -54,13 +54,14 @@ const CONTROLS: { readonly [path: string]: (query: URLSearchParams) => unknown }
     const wallet = query.get('wallet') ?? '';
     const all = listOf(wallet);
     lone.add(wallet);
-    all.push({ number: made, record: recordOf(made) });
+    all.push(transferOf(made));
     pace.before += 1;
     return made++;
   },
 };
 
 const wallets = new Map<string, Transfer[]>();
+const transfers = new Map<string, Transfer>();
 const lone = new Set<string>();
 const shown = new Map<number, number>();
 let requests = 0;
@@ -81,7 +82,7 @@ function born(): number {
 function make(): void {
   const lists = [...wallets].filter(([wallet]) => !lone.has(wallet)).map(([, list]) => list);
   for (const most = born(); made < most && lists.length > 0; made++) {
-    lists[made % lists.length]?.push({ number: made, record: recordOf(made) });
+    lists[made % lists.length]?.push(transferOf(made));
   }
 }
 
@@ -91,6 +92,13 @@ function listOf(wallet: string): Transfer[] {
   return list;
 }
 
+/** A page with one transfer, by its hash. */
+function recordPage(hash: string | null): typeof EMPTY {
+  requests++;
+  const transfer = hash === null ? undefined : transfers.get(hash);
+  return { transfers: transfer === undefined ? [] : [transfer], next: null };
+}
+
 function pageOf(wallet: string, query: URLSearchParams): typeof EMPTY {
   requests++;
   const list = listOf(wallet);
@@ -98,22 +106,19 @@ function pageOf(wallet: string, query: URLSearchParams): typeof EMPTY {
   if ((query.get('status') ?? 'filled') !== 'filled') return EMPTY;
   const before = Number(query.get('cursor') ?? Number.POSITIVE_INFINITY);
   const all = list.filter(({ number }) => number < before);
-  const transfers = all.slice(-Number(query.get('limit') ?? PAGE)).reverse();
-  const next = all.length > transfers.length ? String(transfers.at(-1)?.number) : null;
-  return { transfers, next };
+  const some = all.slice(-Number(query.get('limit') ?? PAGE)).reverse();
+  const next = all.length > some.length ? String(some.at(-1)?.number) : null;
+  return { transfers: some, next };
 }
 
 /** Past transfers of the next wallet. */
 function pastTransfers(): Transfer[] {
   const first = -past * (wallets.size + 1);
-  return Array.from({ length: past }, (_, at) => ({
-    number: first + at,
-    record: recordOf(first + at, PAST_SECONDS),
-  }));
+  return Array.from({ length: past }, (_, at) => transferOf(first + at, PAST_SECONDS));
 }
 
-/** A transfer that has reached its end: it makes one event, and needs no further poll. */
-function recordOf(number: number, updatedAt = Math.floor(Date.now() / 1_000)): object {
+/** Makes a filled transfer: it makes one event. */
+function transferOf(number: number, updatedAt = Math.floor(Date.now() / 1_000)): Transfer {
   const digits = Math.abs(number).toString(16);
   const hash = `0x${number < 0 ? 'e' : '0'}${digits.padStart(63, '0')}`;
   const leg = (chainId: number): object => ({
@@ -122,7 +127,7 @@ function recordOf(number: number, updatedAt = Math.floor(Date.now() / 1_000)): o
     token: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
     amount: '1250000000',
   });
-  return {
+  const record = {
     id: `intent:${hash}`,
     type: 'intent',
     status: 'filled',
@@ -130,6 +135,9 @@ function recordOf(number: number, updatedAt = Math.floor(Date.now() / 1_000)): o
     sourceTx: leg(8453),
     destinationTx: leg(42161),
   };
+  const transfer = { number, record };
+  transfers.set(hash, transfer);
+  return transfer;
 }
 
 server.listen(0, '127.0.0.1', () => {
