@@ -3,13 +3,14 @@ import type { Event } from '../domain/events/event.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { eventOf, type LogEntry, parseEntry } from './log-entry.ts';
+import { unpack, unpackedBytes } from './packed.ts';
 import { scripts } from './scripts.ts';
 import { unmatchedBefore } from './unmatched.ts';
 
 /** Most parsed entries that are cached: an entry that the relay read is read again when it is sent, up to MOST_OPEN later. */
 const MOST_READ = 1_500;
 
-/** Most bytes of these entries' stored texts, as UTF-8; a usual entry has 4 kB. */
+/** Most bytes of these entries' texts, unpacked, as UTF-8; a usual entry has 2 kB. */
 export const MOST_READ_BYTES = 8_388_608;
 
 /**
@@ -24,6 +25,9 @@ const MOST_AWAITED = 4;
 /** Most entries, times receivers, that one script trims, since it blocks Redis; and most scripts in one round. */
 const TRIMMED_AT_ONCE = 500;
 const MOST_TRIMMED_PIECES = 20;
+
+/** A range of the log, in the form of XRANGE; backward that of XREVRANGE. */
+type LogRange = { from: string; to: string; count: number; order: '' | 'backward' };
 
 /** Consecutive entries of the log. `more`: the requested range may have more after them. */
 export type LogPiece = { entries: LogEntry[]; more: boolean };
@@ -79,7 +83,7 @@ export class EventLog {
     if (held !== null) return held;
     const entry = parseEntry(id, fields);
     this.#remove(id);
-    const bytes = fields.reduce((sum, field) => sum + Buffer.byteLength(field, 'utf8'), 0);
+    const bytes = fields.reduce((sum, field) => sum + unpackedBytes(field), 0);
     this.#read.set(id, { fields, bytes, entry });
     this.#readBytes += bytes;
     for (const oldest of this.#read.keys()) {
@@ -122,14 +126,16 @@ export class EventLog {
   async trim(beforeMs: number, receivers: readonly string[] = []): Promise<number> {
     await this.#redis.zremrangebyscore(this.#keys.quarantine, '-inf', `(${beforeMs}`);
     await this.#redis.zremrangebylex(this.#keys.unmatched, '-', unmatchedBefore(beforeMs));
-    const most = Math.max(1, Math.floor(TRIMMED_AT_ONCE / (1 + receivers.length)));
-    const prefix = this.#keys.prefix;
-    const args = { beforeMs: Math.max(0, Math.floor(beforeMs)), most, prefix, receivers };
+    const count = Math.max(1, Math.floor(TRIMMED_AT_ONCE / (1 + receivers.length)));
+    const to = `(${Math.max(0, Math.floor(beforeMs))}-0`;
     let gone = 0;
     for (let piece = 0; piece < MOST_TRIMMED_PIECES; piece += 1) {
-      const { count, more } = await scripts.trimLog(this.#redis, { keys: this.#keys, args });
-      gone += count;
-      if (!more) break;
+      const { rows, more } = await this.#rows({ from: '-', to, count, order: '' });
+      const entries = rows.map(({ id: entry, fields }) => ({ entry, ...namesOf(fields) }));
+      const args = { prefix: this.#keys.prefix, receivers, entries };
+      const trimmed = await scripts.trimLog(this.#redis, { keys: this.#keys, args });
+      gone += trimmed;
+      if (!more || trimmed < rows.length) break;
     }
     return gone;
   }
@@ -187,6 +193,19 @@ export class EventLog {
     const args = { ...range, most, mostBytes: MOST_PIECE_BYTES };
     return scripts.readLog(this.#redis, { keys: this.#keys, args });
   }
+}
+
+/** Returns the ids of an entry's event and of its subject, without checking the event; "" for none. */
+function namesOf(fields: readonly string[]): { event: string; subject: string } {
+  const textOf = (name: string): string => {
+    const at = fields.findIndex((field, index) => index % 2 === 0 && field === name);
+    return at < 0 ? '' : (fields[at + 1] ?? '');
+  };
+  const event = textOf('kind') === 'subscribers' ? '' : unpack(textOf('event'));
+  return {
+    event: /^{"id":"([^"]+)"/.exec(event)?.[1] ?? '',
+    subject: /"subject":{"kind":"[^"]*","id":"([^"]*)"/.exec(event)?.[1] ?? '',
+  };
 }
 
 function isSame(one: readonly string[], other: readonly string[]): boolean {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Event } from '../domain/events/event.ts';
 import { STORED_EVENT } from '../domain/events/event-schema.ts';
 import { SCHEMA_VERSION } from './commands.ts';
+import { unpack } from './packed.ts';
 import { JSON_TEXT, reasonOf } from './stored.ts';
 
 /** An entry that cannot be parsed, with its raw fields. `version` is that of its writer. */
@@ -53,7 +54,8 @@ const VERSION = z
   .catch(SCHEMA_VERSION);
 
 /** Parses an entry of the log: the only place that does so. Never throws. */
-export function parseEntry(id: string, list: readonly string[]): LogEntry {
+export function parseEntry(id: string, stored: readonly string[]): LogEntry {
+  const list = stored.map(unpack);
   const fields = new Map<string, string>();
   for (let index = 0; index + 1 < list.length; index += 2)
     fields.set(list[index] ?? '', list[index + 1] ?? '');

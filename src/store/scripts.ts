@@ -192,7 +192,7 @@ export const scripts = {
       asOf: arg.text,
       snapshot: arg.optional(arg.json),
       counted: arg.text,
-      event: arg.optional(arg.json),
+      event: arg.optional(arg.text),
       meta: arg.optional(arg.json),
       claims: arg.json,
       virtualSeconds: arg.optional(arg.number),
@@ -1055,8 +1055,12 @@ export const scripts = {
   trimLog: script({
     file: 'trim-log-2',
     keys: ['events', 'trimmed'],
-    args: { beforeMs: arg.number, most: arg.number, prefix: arg.text, receivers: arg.list(arg.text) },
-    reply: reply.fields({ count: reply.number, more: reply.flag }),
+    args: {
+      prefix: arg.text,
+      receivers: arg.json,
+      entries: arg.records({ entry: arg.text, event: arg.text, subject: arg.text }),
+    },
+    reply: reply.number,
   }),
   /** Ends the pause of a receiver, with the operator's event, in one step. */
   unpause: script({

@@ -14,6 +14,7 @@ import type { RedisClient } from './commands.ts';
 import type { Epoch } from './epoch.ts';
 import type { Keys } from './keys.ts';
 import { openText } from './open-transfers.ts';
+import { pack } from './packed.ts';
 import { parseMember } from './plan-members.ts';
 import { scripts } from './scripts.ts';
 import { JSON_TEXT, type OnForeign, readHash, readStored } from './stored.ts';
@@ -225,7 +226,7 @@ export class SubjectStore {
         asOf: commit.asOf,
         snapshot: snapshot ? snapshotFields(snapshot) : null,
         counted,
-        event: event?.event ?? null,
+        event: event === undefined ? null : pack(JSON.stringify(event.event)),
         meta: meta ?? null,
         claims: claimsArgument(commit.claims),
         virtualSeconds: isPollable(subject) ? (commit.track?.virtualSeconds ?? null) : null,

@@ -20,7 +20,7 @@
     asOf            text     the commit counter before the request
     snapshot        json?    list of field, value, ...; none leaves the snapshot as it is
     counted         text     "<kind>|<status>" of the new snapshot, else of the stored one; "" leaves the count
-    event           json?
+    event           text?    JSON, packed (store/packed.ts)
     meta            json?    of the event: { id, updatedAt: seconds or false, first: bool, claimKeys: list or false }
     claims          json     list of { key, at: ms as text, before: seconds as text or "" }
     virtualSeconds  number?  virtual seconds until its first poll, if it is not tracked yet; none for no tracking

@@ -8,13 +8,14 @@
     from       text             first place, in the form of XRANGE; backward that of XREVRANGE
     to         text             last place
     most       number           limit of entries, 1 or more
-    mostBytes  number           bytes of names and values of fields after which no further entry is read
+    mostBytes  number           bytes of names and unpacked values of fields after which no further entry is read
     order      "backward" | ""  "backward": newest first
 
   returns
     rows  list of [id text, fields list of text]
     more  flag  true when there may be more entries in the range
 ]]
+-- @include packed
 -- So many entries are read beyond the bytes at most: entries of the size of a page's record are few.
 local STEP = 4
 local command = ARGV.order == 'backward' and 'XREVRANGE' or 'XRANGE'
@@ -25,7 +26,7 @@ while true do
   local rows = redis.call(command, KEYS.events, from, ARGV.to, 'COUNT', count)
   for _, row in ipairs(rows) do
     found[#found + 1] = row
-    for _, text in ipairs(row[2]) do bytes = bytes + #text end
+    for _, text in ipairs(row[2]) do bytes = bytes + bytesOf(text) end
   end
   if #rows < count then return { found, 0 } end
   if #found == wanted or bytes >= most then return { found, 1 } end

@@ -7,16 +7,14 @@
     trimmed  string  newest entry that was trimmed
 
   ARGV
-    beforeMs   number   ms; entries before it are trimmed
-    most       number   limit of trimmed entries
-    prefix     text     prefix of all keys
-    receivers  ...text  names of receivers
+    prefix     text  prefix of all keys
+    receivers  json  names of receivers
+    entries    ...(entry text, event text, subject text)  the oldest of the log; the ids of event and subject, "" for none
 
-  returns
-    count  number  number of trimmed entries
-    more   flag    true when there may be more
+  returns number
+    Number of trimmed entries.
 ]]
-local before, most, prefix = ARGV.beforeMs, tonumber(ARGV.most), ARGV.prefix
+local prefix, receivers = ARGV.prefix, cjson.decode(ARGV.receivers)
 
 -- True for an open delivery of an event that leaves the log. Dead letters have a retention of their own.
 local function isOpen(receiver, id)
@@ -36,7 +34,7 @@ end
 -- Returns the deliveries of an event, as { receiver, id, replay }.
 local function deliveriesOf(event)
   local all = {}
-  for index = 1, #ARGV.receivers do all[#all + 1] = { ARGV.receivers[index], event, '' } end
+  for _, receiver in ipairs(receivers) do all[#all + 1] = { receiver, event, '' } end
   for _, member in ipairs(redis.call('ZRANGE', prefix .. ':replays-of:' .. event, 0, -1)) do
     local receiver, replay = string.match(member, '^(%S+) (%S+)$')
     if receiver then all[#all + 1] = { receiver, event .. '~' .. replay, replay } end
@@ -44,29 +42,26 @@ local function deliveriesOf(event)
   return all
 end
 
-local rows = redis.call('XRANGE', KEYS.events, '-', '(' .. before .. '-0', 'COUNT', most)
-local last, count = nil, 0
-for _, row in ipairs(rows) do
-  local kind, event
-  for i = 1, #row[2], 2 do
-    if row[2][i] == 'kind' then kind = row[2][i + 1] end
-    if row[2][i] == 'event' then event = row[2][i + 1] end
-  end
-  local id = kind ~= 'subscribers' and event and string.match(event, '^{"id":"([^"]+)"')
-  if id then
-    local subject = string.match(event, '"subject":{"kind":"[^"]*","id":"([^"]*)"') or ''
-    local deliveries = deliveriesOf(id)
+-- Another process may have trimmed some of them meanwhile.
+local oldest = redis.call('XRANGE', KEYS.events, '-', '+', 'COUNT', 1)[1]
+if not oldest then return 0 end
+local isGone, last, count = true, nil, 0
+for index = 1, #ARGV.entries do
+  local entry, id, subject = ARGV.entries[index].entry, ARGV.entries[index].event, ARGV.entries[index].subject
+  isGone = isGone and entry ~= oldest[1]
+  if not isGone then
+    local deliveries = id == '' and {} or deliveriesOf(id)
     local isHeld = false
     for _, one in ipairs(deliveries) do isHeld = isHeld or isOpen(one[1], one[2]) end
     if isHeld then break end
     for _, one in ipairs(deliveries) do removeDelivery(one[1], one[2], subject, one[3]) end
-    redis.call('DEL', prefix .. ':replays-of:' .. id)
+    if id ~= '' then redis.call('DEL', prefix .. ':replays-of:' .. id) end
+    last, count = entry, count + 1
   end
-  last, count = row[1], count + 1
 end
-if not last then return { 0, 0 } end
+if not last then return 0 end
 -- A reader before this entry must not take the rest of the log for all of it.
 redis.call('SET', KEYS.trimmed, last)
 local ms, place = string.match(last, '^(%d+)-(%d+)$')
 redis.call('XTRIM', KEYS.events, 'MINID', '=', ms .. '-' .. string.format('%.0f', tonumber(place) + 1))
-return { count, count == most and 1 or 0 }
+return count

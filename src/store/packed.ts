@@ -1,0 +1,73 @@
+import { constants, deflateRawSync, inflateRawSync } from 'node:zlib';
+
+/**
+ * Texts of JSON that are stored packed: `~<length>~<base64>`, the raw deflate of the text with the dictionary below. `length`,
+ * in bytes, lets readers limit their work before they unpack. A change of the dictionary needs another SCHEMA_VERSION.
+ */
+const PACKED = /^~(\d{1,7})~/;
+
+/** Shorter texts hardly shrink. Longer ones are stored as they are: packing one would hold up the event loop. */
+const LEAST_BYTES = 128;
+const MOST_BYTES = 65_536;
+
+/** Two thirds of the bytes of a usual event are in here; what is most frequent comes last, as deflate prefers. */
+const DICTIONARY = Buffer.from(
+  [
+    '"proof":{"payment":"fulfilment","refund":"verified","endpoints":[{"host":"blockNumber":"finalized":true,"logIndex":',
+    '"expiresAt":"signature":{"recipient","funder","quoteIds":["quote:"subStatuses":[{"state":"submitted","published","failed"',
+    '"refunded":{"chainId":"refundTx":{"type":"quote.submitted","type":"gasless.","type":"vault.published","kind":"deposit-address',
+    '"type":"intent.overdue","type":"intent.refunded","type":"intent.verified","skipped":true,"regression":true,"afterRestore":true',
+    '"promised":{"quote":"quote:","source":{"chainId":"1","token":"0x","amount":"","funder":"0x"},"destination":{"chainId":"10",',
+    '"minimum":"","recipient":"0x"},"fees":[{"kind":"network","token":"0x"}],"estimateSeconds":,"refundRecipient":"0x"},',
+    '"expectedBy":{"status":"settled","at":"2026-","probability":0.9,"medianAt":"2026-',
+    '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48 0xdAC17F958D2ee523a2206206994597C13D831ec7 "chainId":1,"chainId":10,"chainId":137,',
+    '0x0b2C639c533813f4Aa9D7837CAf62653d097Ff85 0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359 "chainId":42220,"chainId":1399811149,',
+    'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v 0xcebA9300f2b948710d2653dD7B07f33A8B32118C "type":"SWAP"},',
+    '{"id":"evt_0","type":"intent.pending","timestamp":"2026-11-26T18:00:00.000Z","data":{"subject":{"kind":"intent",',
+    '"id":"intent:0x"},"sequence":1,"epoch":1,"status":"pending","previousStatus":null,"changes":["destinationTx","sourceTx",',
+    '"txHash","id","type","status","updatedAt","steps","steps.0.status","steps.0.transactions.created","steps.0.transactions.fulfilled"],',
+    '"record":{"destinationTx":{"amount":"1000000","chainId":42161,"token":"0xaf88d065e77c8cC2239327C5EDb3A432268e5831","txHash":"0x"},',
+    '"id":"intent:0x","intentHashes":["0x"],"sourceTx":{"amount":"1000000","chainId":8453,',
+    '"token":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913","txHash":"0x"},"status":"filled","steps":[{"from":{"amount":"","chainId":8453,',
+    '"token":"0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"},"intentHash":"0x","status":"FULFILLED","to":{"amount":"","chainId":42161,',
+    '"token":"0xaf88d065e77c8cC2239327C5EDb3A432268e5831"},"transactions":{"created":{"chainId":8453,"txHash":"0x"},',
+    '"fulfilled":{"chainId":42161,"txHash":"0x"}},"type":"BRIDGE"}],"txHash":"0x","type":"intent","updatedAt":17',
+    '},"elapsedSeconds":35,"upstreamUpdatedAt":17,"detectionDelaySeconds":1.1,',
+    '"before":{"destinationTx":null,"sourceTx":null,"txHash":null,"steps.0.status":"PENDING","updatedAt":},"fundedAt":17}}',
+  ].join(''),
+);
+
+/** A window of 4 KiB and little working memory: allocating more would take longer than packing a usual event. */
+const OPTIONS = {
+  dictionary: DICTIONARY,
+  windowBits: 12,
+  memLevel: 5,
+  strategy: constants.Z_DEFAULT_STRATEGY,
+};
+
+/** Packs a text, where that makes it shorter. */
+export function pack(text: string): string {
+  const length = Buffer.byteLength(text);
+  if (length < LEAST_BYTES || length > MOST_BYTES) return text;
+  const packed = `~${length}~${deflateRawSync(text, OPTIONS).toString('base64')}`;
+  return packed.length < length ? packed : text;
+}
+
+/** Returns the bytes of a text, as UTF-8, when it is unpacked. */
+export function unpackedBytes(stored: string): number {
+  const [, length] = PACKED.exec(stored) ?? [];
+  return length === undefined ? Buffer.byteLength(stored) : Number(length);
+}
+
+/** Restores a packed text. Any other text is returned as it is, and so is a damaged one, which is no JSON. */
+export function unpack(stored: string): string {
+  const [head, length] = PACKED.exec(stored) ?? [];
+  if (head === undefined) return stored;
+  try {
+    const packed = Buffer.from(stored.slice(head.length), 'base64');
+    const maxOutputLength = Math.max(1, Number(length));
+    return inflateRawSync(packed, { dictionary: DICTIONARY, windowBits: 12, maxOutputLength }).toString();
+  } catch {
+    return stored;
+  }
+}

@@ -1,0 +1,47 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { pack, unpack } from '../../src/store/packed.ts';
+import { intentRecord } from '../support/scripted-upstream.ts';
+
+const HASH = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
+
+test('any text comes back as it was', () => {
+  const texts = fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 400 }),
+    fc.json({ maxDepth: 4 }),
+    fc.string({ minLength: 20, maxLength: 60 }).map((text) => text.repeat(8)),
+  );
+  fc.assert(
+    fc.property(
+      texts.filter((text) => text.isWellFormed()),
+      (text) => {
+        // A stored text is JSON, which no mark of a packed one begins.
+        if (!text.startsWith('~')) expect(unpack(pack(text))).toBe(text);
+      },
+    ),
+  );
+});
+
+test('a usual record takes less than half of its bytes', () => {
+  const leg = {
+    chainId: 8453,
+    txHash: `0x${HASH}`,
+    token: '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913',
+    amount: '1250',
+  };
+  const text = JSON.stringify(
+    intentRecord(`0x${HASH}`, 'filled', 1_795_000_000, { sourceTx: leg, destinationTx: leg }),
+  );
+  expect(pack(text).length * 2).toBeLessThan(text.length);
+});
+
+test('short texts and those beyond 64 KiB are stored as they are', () => {
+  for (const text of ['{"id":"1"}', JSON.stringify('x'.repeat(65_536))]) expect(pack(text)).toBe(text);
+});
+
+test('a damaged text is returned as it is, and nothing is unpacked beyond its stated length', () => {
+  const packed = pack(JSON.stringify({ text: 'filled '.repeat(100) }));
+  const lying = packed.replace(/^~\d+~/, '~10~');
+  for (const damaged of [packed.slice(0, 30), lying, '~7~', '~9~!!!!', '~~x'])
+    expect(unpack(damaged)).toBe(damaged);
+});
