@@ -26,9 +26,6 @@ const MOST_AWAITED = 4;
 const TRIMMED_AT_ONCE = 500;
 const MOST_TRIMMED_PIECES = 20;
 
-/** A range of the log, in the form of XRANGE; backward that of XREVRANGE. */
-type LogRange = { from: string; to: string; count: number; order: '' | 'backward' };
-
 /** Consecutive entries of the log. `more`: the requested range may have more after them. */
 export type LogPiece = { entries: LogEntry[]; more: boolean };
 

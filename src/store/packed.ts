@@ -71,3 +71,31 @@ export function unpack(stored: string): string {
     return stored;
   }
 }
+
+/**
+ * Redis stores a hash compactly while each value has at most 64 bytes, by default (`hash-max-listpack-value`), and a hundred
+ * bytes more for each field otherwise.
+ */
+const PIECE = 64;
+const MOST_PIECES = 24;
+
+/** Splits the packed form of a text into the values of several fields of a hash: `name`, `name1`, `name2`, … */
+export function packFields(name: string, text: string): { [field: string]: string } {
+  const packed = pack(text);
+  if (!packed.startsWith('~') || packed.length > PIECE * MOST_PIECES) return { [name]: packed };
+  const count = Math.ceil(packed.length / PIECE);
+  return Object.fromEntries(
+    Array.from({ length: count }, (_, at) => [
+      at === 0 ? name : `${name}${at}`,
+      packed.slice(at * PIECE, (at + 1) * PIECE),
+    ]),
+  );
+}
+
+/** Restores a text that `packFields` has split. */
+export function unpackFields(name: string, hash: { readonly [field: string]: string }): string | undefined {
+  let packed = hash[name];
+  if (packed === undefined) return undefined;
+  for (let at = 1; at < MOST_PIECES; at += 1) packed += hash[`${name}${at}`] ?? '';
+  return unpack(packed);
+}

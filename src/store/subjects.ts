@@ -14,7 +14,7 @@ import type { RedisClient } from './commands.ts';
 import type { Epoch } from './epoch.ts';
 import type { Keys } from './keys.ts';
 import { openText } from './open-transfers.ts';
-import { pack } from './packed.ts';
+import { pack, packFields, unpackFields } from './packed.ts';
 import { parseMember } from './plan-members.ts';
 import { scripts } from './scripts.ts';
 import { JSON_TEXT, type OnForeign, readHash, readStored } from './stored.ts';
@@ -315,7 +315,11 @@ function claimsArgument(claims: readonly Claim[]): object {
 }
 
 function snapshotFields(snapshot: NewSnapshot): string[] {
-  return Object.entries(SNAPSHOT_DRAFT.encode(snapshot)).flatMap(([field, text]) => [field, text ?? '']);
+  const { record, ...fields } = SNAPSHOT_DRAFT.encode(snapshot);
+  return Object.entries({ ...fields, ...packFields('record', record) }).flatMap(([field, text]) => [
+    field,
+    text ?? '',
+  ]);
 }
 
 /**
@@ -333,7 +337,8 @@ function parseSnapshot(fields: { [field: string]: string }): {
   }
   const reported = eventId !== undefined;
   if (fields.compact !== undefined) return { snapshot: { ...salvage(fields), compact: true }, reason: null };
-  const { value, foreign } = readHash(SNAPSHOT, fields);
+  const record = unpackFields('record', fields);
+  const { value, foreign } = readHash(SNAPSHOT, record === undefined ? fields : { ...fields, record });
   if (value !== null) {
     const { eventId: _, ...snapshot } = value;
     return { snapshot: { ...snapshot, reported }, reason: foreign?.reason ?? null };

@@ -183,6 +183,12 @@ if fields and outcome == 'committed' then
   snapshotCommit = redis.call('INCR', KEYS.commit)
   redis.call('HSET', KEYS.subject, 'commit', string.format('%.0f', snapshotCommit), 'call', ARGV.call, unpack(fields))
   redis.call('HDEL', KEYS.subject, 'compact', 'shownAtMs', 'absentAtMs')
+  -- The former record may have had more pieces.
+  local pieces = 1
+  for i = 1, #fields, 2 do
+    if string.match(fields[i], '^record%d') then pieces = pieces + 1 end
+  end
+  while redis.call('HDEL', KEYS.subject, 'record' .. pieces) == 1 do pieces = pieces + 1 end
   if meta and not meta.claimKeys then
     redis.call('HDEL', KEYS.subject, 'token')
   else

@@ -30,9 +30,9 @@ for i = 1, #ARGV.subjects do
   local subject, commit = ARGV.subjects[i].subject, ARGV.subjects[i].commit
   local counted, open = ARGV.subjects[i].counted, ARGV.subjects[i].open
   local key = ARGV.subjectPrefix .. subject
-  local stored = redis.call('HMGET', key, 'commit', 'counted', 'open')
+  local stored = redis.call('HMGET', key, 'commit', 'counted', 'open', 'open1')
   if stored[1] == commit and redis.call('HEXISTS', items, subject) == 1 then
-    local noted = stored[3]
+    local noted = stored[3] and stored[3] .. (stored[4] or '')
     local state = string.match(noted or '', '^%l*')
     if stored[2] ~= counted then noteCounted(key, KEYS.counts, counted) end
     if noted and noted == string.match(open, '^(.*)|%d+$') then
@@ -88,8 +88,8 @@ if isOff() then
   redis.call('DEL', sums)
   for subject, score in pairs(since) do
     local key = ARGV.subjectPrefix .. subject
-    local noted = redis.call('HGET', key, 'open')
-    redis.call('HDEL', key, 'open')
+    local noted = readNoted(key)
+    redis.call('HDEL', key, 'open', 'open1')
     if noted then noteOpen(key, KEYS.counts, subject, noted .. '|' .. string.format('%.0f', score)) end
   end
   wrong[#wrong + 1] = 'open'

@@ -5,7 +5,8 @@
                          sent, in ones, in 10^12, in 10^24, …
   `:open:<state>`  zset  subject -> time from which it is in that state, seconds
 
-  The snapshot's `open` stores its count, "<state>|<route>|<token>|<ones>,<10^12>,…", so that exactly this is subtracted.
+  The snapshot's `open` stores its count, "<state>|<route>|<token>|<ones>,<10^12>,…", so that exactly this is subtracted. What is
+  beyond its first 64 bytes is in `open1`: one value that is longer would make the hash four times as large.
   Amounts are split: no number of Redis holds a uint256, and Lua's are exact to 2^53 only. The parts stay text here, and
   HINCRBY adds them as 64-bit integers, which nine million transfers cannot overflow.
 ]]
@@ -27,11 +28,16 @@ local function dropOpen(sums, name)
   for index = 0, MOST_OPEN_PARTS - 1 do redis.call('HDEL', sums, name .. '|' .. index) end
 end
 
+local function readNoted(subjectKey)
+  local pieces = redis.call('HMGET', subjectKey, 'open', 'open1')
+  return pieces[1] and pieces[1] .. (pieces[2] or '')
+end
+
 local function leaveOpen(subjectKey, countsKey, subject)
-  local noted = redis.call('HGET', subjectKey, 'open')
+  local noted = readNoted(subjectKey)
   if not noted then return end
   local sums = countsKey .. ':open'
-  redis.call('HDEL', subjectKey, 'open')
+  redis.call('HDEL', subjectKey, 'open', 'open1')
   local name, state, parts = string.match(noted, '^((%l+)|[^|]*|[^|]*)|([%d,]*)$')
   if not name then return end
   redis.call('ZREM', sums .. ':' .. state, subject)
@@ -44,7 +50,7 @@ local function noteOpen(subjectKey, countsKey, subject, open)
   local noted, name, state, parts, since = string.match(open, '^(((%l+)|[^|]*|[^|]*)|([%d,]*))|(%d+)$')
   if not noted then return leaveOpen(subjectKey, countsKey, subject) end
   local sums = countsKey .. ':open'
-  if redis.call('HGET', subjectKey, 'open') ~= noted then
+  if readNoted(subjectKey) ~= noted then
     leaveOpen(subjectKey, countsKey, subject)
     if redis.call('HEXISTS', sums, name) == 0 and redis.call('HLEN', sums) >= MOST_OPEN_FIELDS then
       name, parts = state .. '|*|', ''
@@ -52,7 +58,8 @@ local function noteOpen(subjectKey, countsKey, subject, open)
     end
     redis.pcall('HINCRBY', sums, name, 1)
     addOpen(sums, name, parts, '')
-    redis.call('HSET', subjectKey, 'open', noted)
+    redis.call('HSET', subjectKey, 'open', string.sub(noted, 1, 64))
+    if #noted > 64 then redis.call('HSET', subjectKey, 'open1', string.sub(noted, 65)) end
   end
   redis.call('ZADD', sums .. ':' .. state, since, subject)
 end
