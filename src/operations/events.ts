@@ -192,13 +192,10 @@ export async function findEvent(
   { stores: { deliveries, events, registry }, directory }: OperationContext,
 ): Promise<RenderedEvent | null> {
   const fact = await deliveries.fact(receiver, id);
-  const event = fact === null ? null : eventOf(await events.at(fact.entry));
+  const entry = fact === null ? null : await events.at(fact.entry);
+  const event = eventOf(entry);
   if (fact === null || event === null) return null;
-  const rendered = renderEvent(
-    event,
-    fact.claimKeys,
-    await registry.subscriptions(fact.claimKeys),
-    directory,
-  );
+  const claimKeys = fact.isAsLogged && entry?.kind === 'event' ? entry.claimKeys : fact.claimKeys;
+  const rendered = renderEvent(event, claimKeys, await registry.subscriptions(claimKeys), directory);
   return fact.suspended === '' ? rendered : withSuspended(rendered);
 }

@@ -1,6 +1,7 @@
+import { parseDeliveryId } from '../domain/events/event.ts';
 import { MOST_OPEN } from './backlog.ts';
 import type { RedisClient } from './commands.ts';
-import { type Attempt, type DeliveryFact, type DeliveryOutcome, FACT } from './delivery-fact.ts';
+import { type Attempt, type DeliveryFact, type DeliveryOutcome, deliveredFields, FACT } from './delivery-fact.ts';
 import type { Keys } from './keys.ts';
 import { operatorSubject } from './operator-event.ts';
 import { type ReceiverMove, receiverEvent } from './receivers.ts';
@@ -220,8 +221,14 @@ export class DeliveryStore {
    * deleted: the check drops and reports the delivery, and a replay opens it again.
    */
   async fact(receiver: string, id: string): Promise<DeliveryFact | null> {
-    const fields = await this.#redis.hgetall(this.#keys.delivery(receiver, id));
-    return Object.keys(fields).length === 0 ? null : this.#read(receiver, id, fields);
+    // In this order, a delivery that is delivered meanwhile is found in one of both.
+    const [fields, delivered] = await Promise.all([
+      this.#redis.hgetall(this.#keys.delivery(receiver, id)),
+      this.#redis.hget(this.#keys.delivery(receiver, ''), id),
+    ]);
+    if (Object.keys(fields).length > 0) return this.#read(receiver, id, fields);
+    if (delivered === null) return null;
+    return this.#read(receiver, id, deliveredFields(delivered, parseDeliveryId(id).replay));
   }
 
   async #read(receiver: string, id: string, fields: Record<string, string>): Promise<DeliveryFact | null> {
@@ -234,6 +241,7 @@ export class DeliveryStore {
       return value;
     }
     await this.#redis.del(key);
+    await this.#redis.hdel(this.#keys.delivery(receiver, ''), id);
     await this.#redis.zrem(this.#keys.dead(receiver), id);
     return null;
   }

@@ -26,6 +26,10 @@ const TURN = z
 
 export const FACT = z.object({
   outcome: OUTCOME,
+  isAsLogged: z
+    .literal('1')
+    .optional()
+    .transform((text) => text !== undefined),
   entry: z.string().regex(/^\d+-\d+$/),
   claimKeys: JSON_TEXT.pipe(z.array(z.string())),
   turn: TURN,
@@ -51,7 +55,8 @@ export type DeliveryOutcome = z.infer<typeof OUTCOME>;
 
 /**
  * The stored state of a delivery, which decides whether it is done:
- * - `entry`: place of the event in the log; `claimKeys`: the claims that lead to the receiver;
+ * - `entry`: place of the event in the log; `claimKeys`: the claims that lead to the receiver; where they are those of the entry
+ *   (`isAsLogged`), a delivered one does not repeat them;
  * - `turn`: time of opening (Redis time, microseconds; null once it was delivered);
  * - `tries`: all attempts; `earlierTries`: those that use up none. They came before the delivery began anew, before its
  *   own time, or met a receiver that requested time;
@@ -62,3 +67,27 @@ export type DeliveryOutcome = z.infer<typeof OUTCOME>;
  * - `deliveredAt`: time at which it was first recorded as delivered (Redis time, ms; null where that was not recorded).
  */
 export type DeliveryFact = z.infer<typeof FACT>;
+
+const MORE = JSON_TEXT.pipe(
+  z.object({
+    claimKeys: z.string().exactOptional(),
+    suspended: z.string().exactOptional(),
+    attempts: z.string().exactOptional(),
+  }),
+);
+
+/** Returns the fields of a fact from the text of a delivered one (commands/include/delivered.lua). */
+export function deliveredFields(text: string, replay: string | null): { [field: string]: string } {
+  const [entry = '', tries = '', afterMs = '', ...more] = text.split('|');
+  const others: z.infer<typeof MORE> = MORE.safeParse(more.join('|')).data ?? {};
+  const deliveredMs = Number(entry.split('-')[0]) + Number(afterMs);
+  return {
+    outcome: 'delivered',
+    entry,
+    tries,
+    ...(others.claimKeys === undefined ? { isAsLogged: '1', claimKeys: '[]' } : {}),
+    ...(entry === '0-0' ? {} : { deliveredAt: String(deliveredMs) }),
+    ...(replay === null ? {} : { replay }),
+    ...others,
+  };
+}

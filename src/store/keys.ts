@@ -304,7 +304,10 @@ export class Keys {
     return `${this.prefix}:receiver:${name}`;
   }
 
-  /** hash: facts of one delivery. Stored as long as its event is in the log, or as a dead letter. */
+  /**
+   * hash: facts of an open delivery or a dead letter; with "" as delivery those of a receiver's delivered ones, by delivery
+   * (commands/include/delivered.lua). Stored as long as the event is in the log, or as a dead letter.
+   */
   delivery(receiver: string, delivery: string): string {
     return `${this.prefix}:delivery:${receiver}:${delivery}`;
   }

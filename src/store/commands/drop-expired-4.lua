@@ -22,6 +22,7 @@
 -- @include operator-event
 -- @include pace
 -- @include queue
+-- @include delivered
 -- @include dropped
 local queue = openQueue(KEYS.queue)
 local open = {
@@ -31,7 +32,8 @@ local open = {
 local ids = redis.call('ZRANGE', KEYS.pending, ARGV.rank, ARGV.rank + ARGV.count - 1)
 local count = 0
 for _, id in ipairs(ids) do
-  local outcome, entry = unpack(redis.call('HMGET', ARGV.deliveryPrefix .. id, 'outcome', 'entry'))
+  local entry = redis.call('HGET', ARGV.deliveryPrefix .. id, 'entry')
+  local outcome = outcomeOf(ARGV.deliveryPrefix, id)
   local at = tonumber(string.match(entry or '', '^(%d+)%-%d+$') or '')
   local reason = not outcome and 'lost' or outcome == 'pending' and at and at < tonumber(ARGV.beforeMs) and 'retention'
   if reason and redis.call('HEXISTS', queue.sending, id) == 0 and dropDelivery(open, id, reason) then count = count + 1 end

@@ -46,6 +46,7 @@
 -- @include operator-event
 -- @include pace
 -- @include queue
+-- @include delivered
 -- @include definition
 -- @include claim-deliveries
 -- @include remembered
@@ -77,6 +78,10 @@ local function open(id, entry, claimKeys, subject, suspended)
     local last = ARGV.lastPrefix .. replay .. ':' .. subject
     local before = redis.call('GET', last)
     local other = before and redis.call('HMGET', prefix .. before, 'outcome', 'entry') or {}
+    if before and not other[1] then
+      other[2] = deliveredEntry(prefix, before)
+      other[1] = other[2] and 'delivered'
+    end
     -- A delivery that is opened anew after its fact was lost waits neither for itself nor for a later one, which waits for it.
     if (other[1] == 'pending' or other[1] == 'dead') and isBehind(entry, other[2]) then
       redis.call('HSET', key, 'after', before)
@@ -121,7 +126,7 @@ local results, isNew = {}, false
 for index = 1, #ARGV.deliveries do
   local id, entry, claimKeys = ARGV.deliveries[index].id, ARGV.deliveries[index].entry, ARGV.deliveries[index].claimKeys
   local subject, suspended = ARGV.deliveries[index].subject, ARGV.deliveries[index].isSuspended
-  local outcome = redis.call('HGET', prefix .. id, 'outcome')
+  local outcome = outcomeOf(prefix, id)
   if outcome == 'delivered' or outcome == 'dead' then
     results[#results + 1] = 'done'
   elseif outcome then

@@ -47,6 +47,7 @@
 -- @include confirmed-time
 -- @include pace
 -- @include queue
+-- @include delivered
 -- @include definition
 -- @include claim-deliveries
 local queue = openQueue(KEYS.queue)
@@ -85,11 +86,14 @@ local function countSuccesses()
   successes = { count = 0 }
 end
 
-local FACT = { 'outcome', 'tries', 'earlierTries', 'attempts', 'failedAt', 'nextAt', 'next', 'replay' }
+local FACT = {
+  'outcome', 'entry', 'claimKeys', 'suspended', 'tries', 'earlierTries', 'attempts', 'failedAt', 'nextAt', 'next', 'replay',
+}
 
 local function factOf(id)
   local stored, fact = redis.call('HMGET', prefix .. id, unpack(FACT)), {}
   for index, field in ipairs(FACT) do fact[field] = stored[index] or nil end
+  if not fact.outcome and deliveredEntry(prefix, id) then fact.outcome = 'delivered' end
   return fact
 end
 
@@ -127,21 +131,16 @@ end
 local function recordSuccess(ended)
   for index, id in ipairs(ended.ids) do
     local fact = ended.facts[index]
-    local fields = { 'tries', oneMore(fact.tries) }
-    local function set(field, value)
-      fields[#fields + 1] = field
-      fields[#fields + 1] = value
-    end
-    if fact.attempts then set('attempts', withAttempt(fact.attempts, cjson.decode(ended.attempt))) end
     if fact.outcome and fact.outcome ~= 'delivered' then
       finish(id, fact, 'delivered', ended.isMember)
       if fact.outcome == 'dead' then redis.call('ZREM', KEYS.dead, id) end
-      set('outcome', 'delivered')
-      set('deliveredAt', nowMs)
-      -- An ended delivery stores little: its event, its receiver, and its time.
-      redis.call('HDEL', prefix .. id, 'turn', 'after', 'next', 'nextAt', 'failedAt', 'answer', 'earlierTries')
+      setDelivered(prefix, id, fact, {
+        events = KEYS.events,
+        atMs = pace.now,
+        tries = oneMore(fact.tries),
+        attempts = fact.attempts and withAttempt(fact.attempts, cjson.decode(ended.attempt)),
+      })
     end
-    if fact.outcome then redis.call('HSET', prefix .. id, unpack(fields)) end
   end
 end
 
@@ -170,7 +169,7 @@ local function recordFailure(ended)
   local attempt, isBad, word = cjson.decode(ended.attempt), false, ''
   for index, id in ipairs(ended.ids) do
     local fact = ended.facts[index]
-    if fact.outcome and storeFailure(id, fact, ended, attempt) then isBad = true end
+    if fact.outcome and fact.outcome ~= 'delivered' and storeFailure(id, fact, ended, attempt) then isBad = true end
   end
   local leader, fact = ended.ids[1], ended.facts[1]
   if ended.disableAfterMs ~= '' then
@@ -197,7 +196,7 @@ local function recordFailure(ended)
         redis.call('HDEL', prefix .. id, 'batch', 'nextAt')
       end
     end
-    return fact.outcome == 'delivered' and 'delivered' or 'dead', word
+    return 'dead', word
   end
   leaveQueue(leader)
   removeEnded()
@@ -220,7 +219,7 @@ local function record(ended)
     return ended.outcome, ''
   end
   if not isDelivered then
-    if ended.process ~= '' and holder ~= ended.process then return before, '' end
+    if before == 'delivered' or (ended.process ~= '' and holder ~= ended.process) then return before, '' end
     return recordFailure(ended)
   end
   recordSuccess(ended)

@@ -19,6 +19,7 @@
 -- @include operator-event
 -- @include pace
 -- @include queue
+-- @include delivered
 local queue = openQueue(KEYS.queue)
 local ids = redis.call('ZRANGE', KEYS.pending, ARGV.rank, ARGV.rank + ARGV.count - 1)
 local result = { whole(#ids) }
@@ -27,7 +28,7 @@ for _, id in ipairs(ids) do
   redis.call('PERSIST', ARGV.deliveryPrefix .. id)
   if not isQueued(queue, id) then
     local key = ARGV.deliveryPrefix .. id
-    local outcome = redis.call('HGET', key, 'outcome')
+    local outcome = outcomeOf(ARGV.deliveryPrefix, id)
     -- Another script drops and reports a delivery whose fact is gone.
     if outcome ~= 'pending' then
       if outcome then redis.call('ZREM', KEYS.pending, id) end

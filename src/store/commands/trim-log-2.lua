@@ -27,6 +27,7 @@ local function removeDelivery(receiver, id, subject, replay)
   if redis.call('HGET', key, 'outcome') ~= 'dead' or not redis.call('ZSCORE', prefix .. ':dead:' .. receiver, id) then
     redis.call('DEL', key)
   end
+  redis.call('HDEL', prefix .. ':delivery:' .. receiver .. ':', id)
   local last = prefix .. ':last:' .. receiver .. ':' .. replay .. ':' .. subject
   if redis.call('GET', last) == id then redis.call('DEL', last) end
 end
