@@ -30,10 +30,10 @@ export async function run(args: string[]): Promise<number> {
   };
   try {
     const before = await stage.footprint();
-    const cpuBeforeMs = await stage.cpuMs();
+    const cpuBefore = await stage.cpuMs();
     const found: Footprint[] = [];
     for (let step = 1; step <= EVENTS; step += 1) found.push(await show(step));
-    const cpuMs = (await stage.cpuMs()) - cpuBeforeMs;
+    const cpuAfter = await stage.cpuMs();
     await stage.ended();
     await stage.pass();
     const [first, life, left] = [found[0] ?? before, found.at(-1) ?? before, await stage.footprint()];
@@ -43,8 +43,10 @@ export async function run(args: string[]): Promise<number> {
       `one event after the other: ${found.map((one) => perTransfer(one).toFixed(0)).join(', ')} bytes`,
     );
     await printBaseline(transfers);
+    const perEvent = (of: 'process' | 'redis'): string =>
+      ((cpuAfter[of] - cpuBefore[of]) / (transfers * EVENTS)).toFixed(2);
     console.log(
-      `process: ${(cpuMs / (transfers * EVENTS)).toFixed(2)} ms of CPU an event, polls and both deliveries included`,
+      `CPU of an event, polls and both deliveries included: process ${perEvent('process')} ms, Redis ${perEvent('redis')} ms`,
     );
     return printTargets([
       { what: 'bytes under way, with one event', found: perTransfer(first), most: MOST.first },

@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Redis } from 'ioredis';
 import { stringify } from 'yaml';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
@@ -150,9 +151,12 @@ export class FootprintStage {
     return footprintOf(this.#redis);
   }
 
-  /** CPU time of the daemon so far, ms. */
-  async cpuMs(): Promise<number> {
-    return this.#daemon === null ? 0 : cpuMsOf(this.#daemon.pid);
+  /** CPU time of the daemon and of its Redis so far, ms. */
+  async cpuMs(): Promise<{ process: number; redis: number }> {
+    if (!(this.#redis instanceof Redis) || this.#daemon === null) throw new Error('expected one server');
+    const used = [...(await this.#redis.info('cpu')).matchAll(/used_cpu_(?:sys|user):([\d.]+)/g)];
+    const redis = used.reduce((sum, [, seconds]) => sum + Number(seconds) * 1_000, 0);
+    return { process: await cpuMsOf(this.#daemon.pid), redis };
   }
 
   async close(): Promise<void> {
