@@ -45,7 +45,7 @@ export type RelayMemory = {
   isCounted: boolean;
 };
 
-/** The result of opening a delivery; see commands/open-deliveries-6.lua. */
+/** The result of opening a delivery; see commands/open-deliveries-8.lua. */
 export type Opened = 'opened' | 'open' | 'opened-waiting' | 'waiting' | 'done';
 
 /** A delivery that this process claimed. */
