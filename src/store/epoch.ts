@@ -1,9 +1,9 @@
 import { eventId } from '../domain/events/event.ts';
 import type { RedisClient } from './commands.ts';
-import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { compareEntries } from './log-entry.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
+import { redisTimeMs } from './redis-time.ts';
 import { scripts } from './scripts.ts';
 import { NOTHING_SEEN, type Seen, type SeenFile } from './seen-file.ts';
 import { storedMs } from './stored.ts';

@@ -1,7 +1,7 @@
 import { withTimeout } from '../with-timeout.ts';
 import type { RedisClient } from './commands.ts';
-import { redisTimeMs } from './connection.ts';
 import { isPersistent, type Persistence, readPersistence } from './persistence.ts';
+import { redisTimeMs } from './redis-time.ts';
 import { isClockOff } from './startup-checks.ts';
 
 /** All spans are counted in ticks of about a second: a process that was paused itself must not blame Redis for it. */

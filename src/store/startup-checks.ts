@@ -1,6 +1,6 @@
 import type { RedisClient } from './commands.ts';
-import { redisTimeMs } from './connection.ts';
 import { parseInfo, persistenceWarning, readPersistence } from './persistence.ts';
+import { redisTimeMs } from './redis-time.ts';
 
 /** A fault of a Redis server. `fatal`: the daemon cannot run with it; else it runs, and logs a warning. */
 export type RedisFinding = { fatal: boolean; message: string };

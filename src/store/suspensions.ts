@@ -5,9 +5,9 @@ import type { ContinuedKey, SuspendedState, SuspensionPlan } from '../domain/sub
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';
-import { redisTimeMs } from './connection.ts';
 import type { Keys } from './keys.ts';
 import { FencedLease } from './lease.ts';
+import { redisTimeMs } from './redis-time.ts';
 import { scripts } from './scripts.ts';
 import type { SubjectStore } from './subjects.ts';
 import { type EndedSuspension, type WaitingEvent, WaitingEvents } from './waiting-events.ts';

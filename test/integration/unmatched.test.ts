@@ -1,5 +1,5 @@
 import { expect, inject, test } from 'vitest';
-import { redisTimeMs } from '../../src/store/connection.ts';
+import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { UnmatchedStore } from '../../src/store/unmatched.ts';
 import { runCommand } from '../support/command.ts';
 import { testPrefix } from '../support/daemon.ts';

@@ -3,7 +3,7 @@ import type { Daemon } from '../../src/daemon/daemon.ts';
 import type { Signals } from '../../src/signals.ts';
 import { Backlog } from '../../src/store/backlog.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
-import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
 import {
   type ClaimOrder,
   DeliveryStore,
@@ -13,6 +13,7 @@ import {
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { ReceiverStore } from '../../src/store/receivers.ts';
+import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { RelayLease } from '../../src/store/relay-lease.ts';
 import { ReplayStore } from '../../src/store/replays.ts';
 import { startDaemon, type TestConfig, testPrefix } from './daemon.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Duty } from '../../duty.ts';
 import type { ClaimedCheck } from '../../store/checks.ts';
-import { redisTimeMs } from '../../store/connection.ts';
+import { redisTimeMs } from '../../store/redis-time.ts';
 import { type CheckContext, isOver, runCheck } from './run-check.ts';
 
 /** Most checks of one chain that a process runs at once, so that a hanging endpoint holds up no other chain. */

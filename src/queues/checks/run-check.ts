@@ -20,7 +20,7 @@ import type { Signals } from '../../signals.ts';
 import type { LastState } from '../../store/check-record.ts';
 import { CHAIN_LEFT, type CheckStore, type ClaimedCheck, type Ending } from '../../store/checks.ts';
 import type { RedisClient } from '../../store/commands.ts';
-import { redisTimeMs } from '../../store/connection.ts';
+import { redisTimeMs } from '../../store/redis-time.ts';
 import type { Registry } from '../../store/registry.ts';
 import {
   type CommitResult,
