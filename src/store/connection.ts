@@ -58,7 +58,7 @@ export function connect(
     if (away) hooks.onReady?.();
     away = false;
   });
-  for (const script of Object.values(scripts)) script.define(redis);
+  for (const script of Object.values(scripts)) script.read();
   return redis;
 }
 
