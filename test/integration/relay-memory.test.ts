@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect, inject, test } from 'vitest';
 import { Relay } from '../../src/queues/deliveries/relay.ts';
-import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { type Desired, syncConfig } from '../../src/store/sync-config.ts';
 import { eventually } from '../support/eventually.ts';
 import { appendEvents } from '../support/log-entries.ts';
