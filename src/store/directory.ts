@@ -1,4 +1,4 @@
-import { sha256, stringToBytes } from 'viem/utils';
+import { hash } from 'node:crypto';
 import { z } from 'zod';
 import type { ProvableDomain, QuoteDomain } from '../domain/quotes/quote-signature.ts';
 import {
@@ -129,5 +129,5 @@ export async function reportUnproven(
 }
 
 function fieldOf({ baseUrl, quoteDomain: { name, version } }: DeploymentDomain): string {
-  return sha256(stringToBytes(JSON.stringify([new URL(baseUrl).href, name, version]))).slice(2, 34);
+  return hash('sha256', JSON.stringify([new URL(baseUrl).href, name, version]), 'hex').slice(0, 32);
 }

@@ -1,5 +1,5 @@
+import { hash } from 'node:crypto';
 import type { ChainableCommander } from 'ioredis';
-import { sha256, stringToBytes } from 'viem/utils';
 import { z } from 'zod';
 import { canonicalJson, type JsonObject } from '../domain/json.ts';
 import {
@@ -41,7 +41,7 @@ export class ImportedQuotes {
     onForeign: OnForeign = () => undefined,
     { name, version }: QuoteDomain = INTERFACE_DOMAIN,
   ) {
-    this.#domain = sha256(stringToBytes(JSON.stringify([name, version]))).slice(2, 18);
+    this.#domain = hash('sha256', JSON.stringify([name, version]), 'hex').slice(0, 16);
     this.#redis = redis;
     this.#keys = keys;
     this.#onForeign = onForeign;

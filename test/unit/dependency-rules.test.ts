@@ -10,6 +10,7 @@ import { findUphill } from '../../scripts/flow.ts';
 const root = resolve(import.meta.dirname, '../..');
 
 const DOMAIN = 'src/domain imports nothing but itself';
+const EVM = 'src/domain/evm.ts loads viem, and imports nothing else';
 const REDIS = 'Only src/store and src/queues touch Redis';
 const BULLMQ = 'Only src/queues uses BullMQ';
 const METRICS = 'Nothing imports metrics to decide anything';
@@ -22,6 +23,8 @@ const FORBIDDEN: [file: string, imported: string, rule: string][] = [
   ['domain/a.ts', 'fs', DOMAIN],
   ['domain/a.ts', 'ioredis', DOMAIN],
   ['domain/a.ts', 'viem/accounts', DOMAIN],
+  ['domain/a.ts', 'viem/utils', DOMAIN],
+  ['domain/evm.ts', 'viem/accounts', EVM],
   ['domain/a.ts', 'node:crypto', DOMAIN],
   ['domain/cadence/a.ts', 'node:crypto', DOMAIN],
   ['domain/a.ts', '../config/config.ts', DOMAIN],
@@ -74,7 +77,7 @@ const ALLOWED: [file: string, imported: string][] = [
   ['domain/a.ts', './cadence/stages.ts'],
   ['domain/a.ts', 'zod'],
   ['domain/a.ts', 'viem'],
-  ['domain/a.ts', 'viem/utils'],
+  ['domain/evm.ts', 'node:module'],
   ['domain/cadence/a.ts', '../subjects/subject.ts'],
   ['domain/cadence/a.ts', './stages.ts'],
   ['pollers/a.ts', '../upstream/client.ts'],

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { base58, createBase58check } from '@scure/base';
-import { getAddress, isHex } from 'viem/utils';
 import { z } from 'zod';
+import { keccak256 } from '../../domain/keccak256.ts';
 
 /** An address in the form of subject ids, or the expected form. */
 export type AddressCheck =
@@ -35,20 +35,28 @@ export function checkWallet(text: string): AddressCheck {
 function checkEvmAddress(text: string): AddressCheck {
   const digits = text.slice(2);
   if (!text.startsWith('0x')) return { ok: false, expected: 'an EVM address (0x and 40 hex digits)' };
-  if (!isHex(text)) return { ok: false, expected: 'an EVM address with only hex digits (0-9, a-f) after 0x' };
+  if (!/^0x[0-9a-fA-F]*$/.test(text))
+    return { ok: false, expected: 'an EVM address with only hex digits (0-9, a-f) after 0x' };
   if (digits.length !== 40) {
     const hint = digits.length === 64 ? ' (64 are an intent or transaction hash)' : '';
     return { ok: false, expected: `an EVM address with 40 hex digits after 0x, not ${digits.length}${hint}` };
   }
   const lower = `0x${digits.toLowerCase()}` as const;
   const mixedCase = digits !== digits.toLowerCase() && digits !== digits.toUpperCase();
-  if (mixedCase && getAddress(lower) !== text) {
+  if (mixedCase && checksummed(lower) !== text) {
     return {
       ok: false,
       expected: 'an EVM address whose EIP-55 checksum holds (a wrong character, or write it in lower case)',
     };
   }
   return { ok: true, kind: 'evm', address: lower };
+}
+
+/** EIP-55: a letter is in upper case where the digit of the hash at its place is 8 or more. */
+function checksummed(lower: string): string {
+  const digits = lower.slice(2);
+  const marks = keccak256(digits);
+  return `0x${digits.replace(/[a-f]/g, (letter, at: number) => (Number(`0x${marks[at]}`) < 8 ? letter : letter.toUpperCase()))}`;
 }
 
 function checkTronAddress(text: string): AddressCheck {

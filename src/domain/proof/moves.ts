@@ -1,11 +1,12 @@
 import type { AbiEvent } from 'viem';
-import { decodeEventLog, parseAbi, parseAbiItem, toEventSelector } from 'viem/utils';
 import { z } from 'zod';
+import { viem } from '../evm.ts';
+import { keccak256 } from '../keccak256.ts';
 import type { BurnMessage } from './burn.ts';
 import type { Found, Move } from './proof.ts';
 
 /** Both parties are topics and the amount is the data. */
-const TRANSFER_TOPIC = toEventSelector('Transfer(address,address,uint256)');
+const TRANSFER_TOPIC = `0x${keccak256('Transfer(address,address,uint256)')}`;
 
 const MOST_MOVES = 500;
 
@@ -122,7 +123,7 @@ export function readFulfilmentEvent({ event, hash }: { event: string; hash: stri
 function parsedEvent(text: string): AbiEvent | null {
   try {
     const texts: string[] = [text];
-    const [item] = parseAbi(texts);
+    const [item] = viem().parseAbi(texts);
     return item?.type === 'event' ? item : null;
   } catch {
     return null;
@@ -141,10 +142,17 @@ export function fulfilledBy(
   });
 }
 
-const MESSAGE_SENT = parseAbiItem('event MessageSent(bytes message)');
-const MESSAGE_RECEIVED = parseAbiItem(
-  'event MessageReceived(address indexed caller, uint32 sourceDomain, uint64 indexed nonce, bytes32 sender, bytes messageBody)',
-);
+let burnEvents: { sent: AbiEvent; received: AbiEvent } | undefined;
+
+function eventsOfBurns() {
+  burnEvents ??= {
+    sent: viem().parseAbiItem('event MessageSent(bytes message)'),
+    received: viem().parseAbiItem(
+      'event MessageReceived(address indexed caller, uint32 sourceDomain, uint64 indexed nonce, bytes32 sender, bytes messageBody)',
+    ),
+  };
+  return burnEvents;
+}
 
 /** A message of version 0: its source domain, its nonce and its body. Between them are target, sender, recipient and caller. */
 const SENT_MESSAGE = /^0x0{8}([0-9a-f]{8})[0-9a-f]{8}([0-9a-f]{16})[0-9a-f]{192}([0-9a-f]+)$/;
@@ -157,13 +165,15 @@ const MOST_MESSAGES = 100;
 /** Burn messages that a transmitter, by its address in lower case, sent and received; null without any. */
 export function burnMessagesOf(logs: readonly EvmLog[], transmitter: string): Found['burns'] | null {
   const own = logs.filter(({ address }) => address === transmitter);
+  if (own.length === 0) return null;
+  const events = eventsOfBurns();
   const sent = own.flatMap((log) => {
-    const { message } = argumentsOf(log, MESSAGE_SENT);
+    const { message } = argumentsOf(log, events.sent);
     const [, domain = '', nonce = '', body = ''] = SENT_MESSAGE.exec(hexOf(message)) ?? [];
     return burnMessage({ domain: BigInt(`0x0${domain}`), nonce: BigInt(`0x0${nonce}`), body });
   });
   const received = own.flatMap((log) => {
-    const { sourceDomain, nonce, messageBody } = argumentsOf(log, MESSAGE_RECEIVED);
+    const { sourceDomain, nonce, messageBody } = argumentsOf(log, events.received);
     if (typeof sourceDomain !== 'number' || typeof nonce !== 'bigint') return [];
     return burnMessage({ domain: BigInt(sourceDomain), nonce, body: hexOf(messageBody).slice(2) });
   });
@@ -196,7 +206,7 @@ function argumentsOf({ topics, data }: EvmLog, abi: AbiEvent): { [name: string]:
   try {
     const [signature, ...rest] = topics.map(asHex);
     if (signature === undefined) return {};
-    const { args } = decodeEventLog({ abi: [abi], topics: [signature, ...rest], data: asHex(data) });
+    const { args } = viem().decodeEventLog({ abi: [abi], topics: [signature, ...rest], data: asHex(data) });
     return Object.fromEntries(Object.entries(args ?? {}));
   } catch {
     return {};

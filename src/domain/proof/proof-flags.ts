@@ -1,5 +1,5 @@
-import { keccak256, stringToHex } from 'viem/utils';
 import type { JsonObject } from '../json.ts';
+import { keccak256 } from '../keccak256.ts';
 import type { SubjectId } from '../subjects/subject.ts';
 import { type Stated, statementPrint, statementsOf } from './statement.ts';
 
@@ -77,5 +77,5 @@ export function proofOf({
 }
 
 function digestOf(statement: Stated): string {
-  return keccak256(stringToHex(statementPrint(statement))).slice(2, 18);
+  return keccak256(statementPrint(statement)).slice(0, 16);
 }

@@ -1,5 +1,5 @@
 import type { Hex } from 'viem';
-import { recoverTypedDataAddress } from 'viem/utils';
+import { viem } from '../evm.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 import { foldHex } from '../subjects/subject.ts';
 
@@ -225,7 +225,7 @@ function signatureFlaw(signature: Hex): string | null {
 async function recoverSigner(quote: SignedQuote, { name, version }: QuoteDomain): Promise<string | null> {
   const { id, intentHashes, expiresAt, sourceChainId, signature } = quote;
   try {
-    return await recoverTypedDataAddress({
+    return await viem().recoverTypedDataAddress({
       domain: { name, version, chainId: sourceChainId },
       types: TYPES,
       primaryType: 'Quote',
