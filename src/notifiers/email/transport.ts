@@ -1,11 +1,7 @@
+import { createRequire } from 'node:module';
 import { connect, isIP, type Socket } from 'node:net';
-import {
-  createTransport,
-  type SMTPSentMessageInfo,
-  type SMTPTransportOptions,
-  type Transporter,
-} from 'nodemailer';
-import SMTPConnection from 'nodemailer/lib/smtp-connection';
+import type { SMTPSentMessageInfo, SMTPTransportOptions, Transporter } from 'nodemailer';
+import type SMTPConnection from 'nodemailer/lib/smtp-connection';
 import { LIMITS } from '../../domain/limits.ts';
 import { isLoopbackAddress } from '../../network/refused-addresses.ts';
 import type { NameResolver } from '../../network/resolver.ts';
@@ -19,6 +15,17 @@ type SmtpConnection = {
   _processResponse(): void;
   _onError(error: Error, code: string, response: false, command: string): void;
 };
+
+const require = createRequire(import.meta.url);
+
+/** The library, loaded at its first use: most configs send no mail. */
+function nodemailer(): typeof import('nodemailer') {
+  return require('nodemailer');
+}
+
+function connectionClass(): typeof SMTPConnection {
+  return require('nodemailer/lib/smtp-connection');
+}
 
 const MOST_REPLY_BYTES = LIMITS.mailReplies.bytes;
 
@@ -37,7 +44,7 @@ function tooLong(): Error {
  */
 function limitReplies(): void {
   if (isLimited) return;
-  const connection = SMTPConnection.prototype as unknown as SmtpConnection;
+  const connection = connectionClass().prototype as unknown as SmtpConnection;
   const { _onData: take, _processResponse: go } = connection;
   connection._onData = function (chunk) {
     const bytes = (received.get(this) ?? 0) + chunk.length;
@@ -100,7 +107,7 @@ export function openMailTransport(input: MailTransportOptions): MailTransport {
       ? {}
       : { logger: { info: (entry: unknown) => void (isLogin(entry) && onLogin()) } }),
   };
-  return createTransport(options);
+  return nodemailer().createTransport(options);
 }
 
 function isLogin(entry: unknown): boolean {

@@ -1,6 +1,7 @@
+import { createRequire } from 'node:module';
 import { isIP, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import pg from 'pg';
+import type pg from 'pg';
 import type { PostgresReceiver } from '../../config/config.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { NameResolver } from '../../network/resolver.ts';
@@ -12,6 +13,13 @@ type PostgresTarget = Pick<PostgresReceiver, 'url' | 'tls' | 'allowInsecure' | '
 
 /** A connection to Postgres; `destroy` ends it at once, whatever it waits for. */
 export type PostgresConnection = { client: pg.Client; isUsable(): boolean; destroy(): void };
+
+const require = createRequire(import.meta.url);
+
+/** The driver, loaded at its first use: most configs have no Postgres. */
+export function driver(): typeof pg {
+  return require('pg');
+}
 
 export const DEFAULT_PORT = 5_432;
 
@@ -51,7 +59,7 @@ async function connectBounded(
   try {
     return await connectTo(address, { ...target, statementMs: target.timeoutMs }, signal);
   } catch (error) {
-    if (!(error instanceof pg.DatabaseError) || error.code !== UNKNOWN_PARAMETER) throw error;
+    if (!(error instanceof driver().DatabaseError) || error.code !== UNKNOWN_PARAMETER) throw error;
     return connectTo(address, { ...target, statementMs: null }, signal);
   }
 }
@@ -64,7 +72,7 @@ async function connectTo(
   const { hostname, port, username, password, pathname } = new URL(url.reveal());
   const user = decodeURIComponent(username);
   const socket = new Socket();
-  const client = new pg.Client({
+  const client = new (driver().Client)({
     host: address,
     port: port === '' ? DEFAULT_PORT : Number(port),
     user,

@@ -1,4 +1,3 @@
-import pg from 'pg';
 import type { PostgresReceiver } from '../../config/config.ts';
 import { NameResolver } from '../../network/resolver.ts';
 import { beginAttempt } from '../attempt.ts';
@@ -8,6 +7,7 @@ import { describeConnectionError } from '../webhook/classify.ts';
 import {
   connectPostgres,
   DEFAULT_PORT,
+  driver,
   type PostgresConnection,
   secretsOfPostgresUrl,
   untilAborted,
@@ -16,7 +16,7 @@ import { insertStatement, insertValues } from './table.ts';
 
 /** Describes a failed insert for a human, with Postgres' own code and advice, or with its host. */
 export function describePostgresError(error: unknown, { url, table }: PostgresReceiver): string {
-  if (!(error instanceof pg.DatabaseError)) {
+  if (!(error instanceof driver().DatabaseError)) {
     const words = describeConnectionError(error);
     const { hostname, port } = new URL(url.reveal());
     const placed = words.includes(hostname) ? words : `${words}: ${hostname}:${port || DEFAULT_PORT}`;
