@@ -1,6 +1,6 @@
 import { ConfigError, renderProblems } from './config/file/errors.ts';
 import { printableLine } from './notifiers/printable.ts';
-import { EmbeddedRedisError } from './store/embedded.ts';
+import { EmbeddedRedisError } from './store/start-failure.ts';
 import { refusalSentence, UpstreamFailure } from './upstream/client/failure.ts';
 
 export const EXIT = {

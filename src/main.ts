@@ -58,7 +58,8 @@ try {
   const called = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   // Only for long runs: a short command would take a tenth longer.
   if (called?.isLongRunning) limitHeap();
-  const loaded = called === undefined ? await loadCommands() : [await called.load()];
+  const isVersion = name === '--version' || name === '-V';
+  const loaded = called !== undefined ? [await called.load()] : isVersion ? [] : await loadCommands();
   for (const command of loaded) program.addCommand(command);
   await program.parseAsync();
 } catch (error) {

@@ -1,9 +1,7 @@
 import { readFileSync } from 'node:fs';
-import { z } from 'zod';
 
-// Read, not imported: the package's JavaScript is built without it.
+// Read, not imported: the package's JavaScript is built without it. Every command loads this file, and --version no other.
 const PACKAGE = new URL(import.meta.resolve('#package'));
+const { version }: { version: string } = JSON.parse(readFileSync(PACKAGE, 'utf8'));
 
-export const VERSION: string = z
-  .object({ version: z.string() })
-  .parse(JSON.parse(readFileSync(PACKAGE, 'utf8'))).version;
+export const VERSION = version;

@@ -2,8 +2,6 @@ import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { isLoopback } from '../config/fields/http.ts';
 import { member } from '../config/file/errors.ts';
-import { readConfigText } from '../config/file/load.ts';
-import { readSource } from '../config/file/source.ts';
 import { serverSchema } from '../config/sections/server.ts';
 import { BadSettingError } from '../exit.ts';
 import { Secret } from '../secret.ts';
@@ -14,7 +12,8 @@ export type DaemonAddress = { url: string; token: Secret | null };
 /** Options of a command that name the daemon; without `config`, the config of the working directory. */
 export type AddressOptions = { url?: string; config?: string; allowInsecure?: true };
 
-const CONFIG_DEFAULT = './intentwatch.yaml';
+/** Config file of a command that names none. */
+export const CONFIG_DEFAULT = './intentwatch.yaml';
 
 /** Finds the daemon's address: from its URL, else from the `server` of a config, else the default. */
 export async function daemonAddress(
@@ -65,6 +64,9 @@ async function urlOfConfig(config: string | undefined, env: NodeJS.ProcessEnv): 
 }
 
 async function serverOf(file: string, env: NodeJS.ProcessEnv): Promise<{ host: string; port: number }> {
+  // Only here: most commands are given the address, or find no config.
+  const { readConfigText } = await import('../config/file/load.ts');
+  const { readSource } = await import('../config/file/source.ts');
   const { tree } = readSource(await readConfigText(file), { env, folder: dirname(resolve(file)) });
   const server = member(tree ?? undefined, 'server');
   const [host, port] = [member(server, 'host'), member(server, 'port')];

@@ -1,8 +1,9 @@
 import { resolve } from 'node:path';
 import { Command } from 'commander';
+import { CONFIG_DEFAULT } from '../client/address.ts';
 import type { Config } from '../config/config.ts';
 import { renderProblem } from '../config/file/errors.ts';
-import { CONFIG_DEFAULT, loadConfig } from '../config/file/load.ts';
+import { loadConfig } from '../config/file/load.ts';
 import { TEST_TYPE } from '../domain/events/event-types.ts';
 import { subjectsOf } from '../domain/subjects/subscription.ts';
 import { extendDirectory } from '../domain/transfers/chains.ts';

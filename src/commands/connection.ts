@@ -1,7 +1,8 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { CONFIG_DEFAULT } from '../client/address.ts';
 import type { Config, UpstreamConfig } from '../config/config.ts';
-import { CONFIG_DEFAULT, loadConfig } from '../config/file/load.ts';
+import { loadConfig } from '../config/file/load.ts';
 import { buildUpstream, checkUpstream, upstreamSchema } from '../config/sections/upstream.ts';
 import { INTERFACE_DOMAIN } from '../domain/quotes/quote-signature.ts';
 import { UpstreamClient } from '../upstream/client/client.ts';

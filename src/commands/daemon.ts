@@ -1,7 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { type AddressOptions, daemonAddress } from '../client/address.ts';
+import { type AddressOptions, CONFIG_DEFAULT, daemonAddress } from '../client/address.ts';
 import { ApiClient } from '../client/api-client.ts';
-import { CONFIG_DEFAULT } from '../config/file/load.ts';
 import { parseTime, TIME_EXPECTED } from '../operations/time.ts';
 
 /** Options of a command that sends a request to a running daemon. */

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { CONFIG_DEFAULT } from '../config/file/load.ts';
+import { CONFIG_DEFAULT } from '../client/address.ts';
 import type { Corridor } from '../domain/cadence/corridors.ts';
 import { type Learned, readLearned, removeLearned } from '../operations/learned.ts';
 import type { OperationContext } from '../operations/operation.ts';

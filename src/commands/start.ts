@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import { pino } from 'pino';
+import { CONFIG_DEFAULT } from '../client/address.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigFile } from '../config/file/config-file.ts';
-import { CONFIG_DEFAULT } from '../config/file/load.ts';
 import { LOG_FORMATS, LOG_LEVELS, type LogConfig } from '../config/sections/process.ts';
 import { Daemon } from '../daemon/daemon.ts';
 import { EXIT, interrupted, reportFailure } from '../exit.ts';

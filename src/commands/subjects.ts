@@ -7,7 +7,6 @@ import { track, untrack } from '../server/api/routes/tracking.ts';
 import { clientOf, count, type DaemonOptions, pagesOf, pair, print, remark, withDaemon } from './daemon.ts';
 import { findSubject } from './find-subject.ts';
 import { screenOf, table, utcTimeOfIso } from './table.ts';
-import { readQuoteFile } from './verify-quote.ts';
 
 type TrackOptions = DaemonOptions & {
   to?: string[];
@@ -67,6 +66,7 @@ export function trackCommand(): Command {
 }
 
 async function readQuote(file: string) {
+  const { readQuoteFile } = await import('./verify-quote.ts');
   const value = await readQuoteFile(file);
   if (isJsonObject(value)) return value;
   throw new Error(`${file}: found JSON that is no object, expected a quote as POST /v1/quotes answered it`);

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { Command } from 'commander';
-import { whyEndless } from '../config/file/source.ts';
+import { whyEndless } from '../config/file/file-size.ts';
 import { isJsonObject, JsonLimitError, type JsonValue, parseJson } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import {

@@ -17,18 +17,7 @@ import {
 import { embeddedSocket, makeSocketPath, probeSocket, removeSocket } from './embedded-socket.ts';
 import { FolderInUse, FolderLock } from './folder-lock.ts';
 import { describeServer, isServerAlive, PID_NAME, serverLock } from './server-lock.ts';
-import { reasonOfOutput, remedyOf, repairHint } from './start-failure.ts';
-
-/** A failure of the embedded Redis: another daemon uses its `dataDir`, or none does; damaged files; or no `redis-server`. */
-export class EmbeddedRedisError extends Error {
-  readonly code: 'in-use' | 'not-running' | 'not-installed' | 'not-started' | 'damaged';
-
-  constructor(code: EmbeddedRedisError['code'], message: string, options?: ErrorOptions) {
-    super(message, options);
-    this.name = 'EmbeddedRedisError';
-    this.code = code;
-  }
-}
+import { EmbeddedRedisError, reasonOfOutput, remedyOf, repairHint } from './start-failure.ts';
 
 /**
  * Runs redis-server, and ends it when our end of the pipe closes: also `kill -9` of the daemon closes it. Its own process
@@ -49,6 +38,7 @@ exit $code`;
 const NOT_FOUND = 127;
 
 const START_TIMEOUT_MS = 120_000;
+
 const STOP_TIMEOUT_MS = 3_000;
 const RESTART_AFTER_MS = 500;
 

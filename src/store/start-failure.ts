@@ -1,3 +1,14 @@
+/** A failure of the embedded Redis: another daemon uses its `dataDir`, or none does; damaged files; or no `redis-server`. */
+export class EmbeddedRedisError extends Error {
+  readonly code: 'in-use' | 'not-running' | 'not-installed' | 'not-started' | 'damaged';
+
+  constructor(code: EmbeddedRedisError['code'], message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'EmbeddedRedisError';
+    this.code = code;
+  }
+}
+
 /** Lines with which every redis-server begins, and hints about the machine. */
 const ROUTINE =
   /oO0Oo|^(?:Redis|Valkey) version=|^Configuration loaded|^Server initialized|^WARNING\b|^Warning: no config file|^\*\*\*/;

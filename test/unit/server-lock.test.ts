@@ -4,8 +4,9 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { EmbeddedRedis, EmbeddedRedisError } from '../../src/store/embedded.ts';
+import { EmbeddedRedis } from '../../src/store/embedded.ts';
 import { describeServer, isServerAlive, PID_NAME, serverLock } from '../../src/store/server-lock.ts';
+import { EmbeddedRedisError } from '../../src/store/start-failure.ts';
 import { eventually } from '../support/eventually.ts';
 
 async function newFolder(): Promise<string> {

@@ -8,7 +8,7 @@ import { Secret } from '../../secret.ts';
 import type { ReceiverTls } from '../config.ts';
 import { type Fault, member } from '../file/errors.ts';
 import type { FilePlace } from '../file/expand.ts';
-import { whyEndless } from '../file/source.ts';
+import { whyEndless } from '../file/file-size.ts';
 import { mapping, textField } from './fields.ts';
 
 const fileField = textField({ pattern: /^[^\0]+$/, expected: 'a path of a file' });

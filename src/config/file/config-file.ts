@@ -5,8 +5,8 @@ import { Thread, ThreadError } from '../../thread.ts';
 import type { Config } from '../config.ts';
 import { ExpiringSecret } from '../fields/signing-secret.ts';
 import { ConfigError, type ConfigPath, type ConfigProblem } from './errors.ts';
+import { sizeOf } from './file-size.ts';
 import { loadConfig } from './load.ts';
-import { sizeOf } from './source.ts';
 
 /** A smaller file is read sooner than a thread starts. */
 const THREAD_FROM_BYTES = 65_536;

@@ -19,10 +19,9 @@ import {
   valueAt,
 } from './errors.ts';
 import { createHiding, type FilePlace, type Hiding } from './expand.ts';
+import { whyEndless } from './file-size.ts';
 import { describeFound, findingsOf, pathOf, secretTexts } from './findings.ts';
-import { type ConfigSource, readSource, whyEndless } from './source.ts';
-
-export const CONFIG_DEFAULT = './intentwatch.yaml';
+import { type ConfigSource, readSource } from './source.ts';
 
 /**
  * Reads a config file: YAML, then variables, the schema, the files it names, and checks between fields. `file` is relative to
