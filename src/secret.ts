@@ -36,7 +36,13 @@ const KEY_BYTES = 32;
 
 const derive: (secret: string, purpose: string, bytes: number) => Promise<Buffer> = promisify(scrypt);
 
-/** Derives the key of one purpose from a secret, slowly (some 70 ms) and outside the event loop. */
+const derived = new WeakMap<Secret, Map<string, Promise<Buffer>>>();
+
+/** Derives the key of one purpose from a secret, slowly (some 70 ms, 16 MB), once, and outside the event loop. */
 export async function deriveKey(secret: Secret, purpose: string): Promise<Buffer> {
-  return derive(secret.reveal(), purpose, KEY_BYTES);
+  const keys = derived.get(secret) ?? new Map<string, Promise<Buffer>>();
+  derived.set(secret, keys);
+  const key = keys.get(purpose) ?? derive(secret.reveal(), purpose, KEY_BYTES);
+  keys.set(purpose, key);
+  return key;
 }

@@ -166,12 +166,7 @@ export class Daemon {
     }
     this.#loop.start();
     this.#connections.start();
-    this.#url = (await this.#server.start()).url;
-    this.#log.info({ url: this.#url, version: VERSION }, 'server.listening');
-    if (this.#embedded !== null) {
-      await this.#embedded.start();
-      this.#log.info({ dataDir: config.dataDir }, 'redis.embedded_started');
-    }
+    await Promise.all([this.#listen(), this.#startEmbedded()]);
 
     const redis = this.#connections.open('commands');
     await this.#connections.awaitUsable(redis);
@@ -216,6 +211,17 @@ export class Daemon {
     this.#log.info({ subscriptions: subscriptions.length, receivers: receivers.length }, 'daemon.started');
     this.#reloads?.start(removal);
     this.#shared.added.start();
+  }
+
+  async #listen(): Promise<void> {
+    this.#url = (await this.#server.start()).url;
+    this.#log.info({ url: this.#url, version: VERSION }, 'server.listening');
+  }
+
+  async #startEmbedded(): Promise<void> {
+    if (this.#embedded === null) return;
+    await this.#embedded.start();
+    this.#log.info({ dataDir: this.#config.dataDir }, 'redis.embedded_started');
   }
 
   #logWarnings({ warnings }: Config): void {

@@ -39,6 +39,10 @@ const NOT_FOUND = 127;
 
 const START_TIMEOUT_MS = 120_000;
 
+/** Interval of probes of a server that has no socket yet, and of one that reads its file. */
+const PROBE_EVERY_MS = 3;
+const LOADING_PROBE_EVERY_MS = 20;
+
 const STOP_TIMEOUT_MS = 3_000;
 const RESTART_AFTER_MS = 500;
 
@@ -251,7 +255,7 @@ export class EmbeddedRedis {
         await withTimeout(exit, STOP_TIMEOUT_MS);
         throw startError(ended, { output, dataDir: this.#dataDir });
       }
-      await pause(20);
+      await pause(state === 'gone' ? PROBE_EVERY_MS : LOADING_PROBE_EVERY_MS);
     }
     await chmod(socket, 0o700);
     void exit.then((code) => this.#restart(socket, code));

@@ -253,10 +253,15 @@ async function heldOf({
     ...(consume === null ? [] : [{ scope: 'consume' as const, token: consume }]),
     ...admin.map((token) => ({ scope: 'admin' as const, token })),
   ];
+  // At once: one after the other they take twice as long, and the allocator does not return the memory of the second.
+  const [links, sessions] = await Promise.all([
+    linkToken === null ? null : EventLinks.create(linkToken),
+    console ? Sessions.create(all) : null,
+  ]);
   return {
     tokens: all.map((one) => ({ ...one, digest: digest(one.token.reveal()) })),
-    links: linkToken === null ? null : await EventLinks.create(linkToken),
-    sessions: console ? await Sessions.create(all) : null,
+    links,
+    sessions,
     publicUrl,
     trusted: networkList(trustProxy),
   };
