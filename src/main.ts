@@ -56,8 +56,8 @@ process.stdout.on('error', (error: Error) => {
 try {
   const [, , name = ''] = process.argv;
   const called = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  // Only for long runs: a short command would take a tenth longer.
-  if (called?.isLongRunning) limitHeap();
+  // For every command: V8 reuses compiled code only under the flags with which it was made.
+  limitHeap();
   const isVersion = name === '--version' || name === '-V';
   const loaded = called !== undefined ? [await called.load()] : isVersion ? [] : await loadCommands();
   for (const command of loaded) program.addCommand(command);

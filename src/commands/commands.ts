@@ -4,11 +4,11 @@ import { interrupted } from '../exit.ts';
 /** Purpose of a command, in the order in which they are listed. */
 export type CommandGroup = 'run' | 'see' | 'act' | 'data' | 'upstream';
 
-/** A command that is loaded when it is called: the daemon does not need the sandbox. `isLongRunning`: it runs for days. */
-type Listed = { group: CommandGroup; isLongRunning?: true; load: () => Promise<Command> };
+/** A command that is loaded when it is called: the daemon does not need the sandbox. */
+type Listed = { group: CommandGroup; load: () => Promise<Command> };
 
 export const COMMANDS: Readonly<Record<string, Listed>> = {
-  start: { group: 'run', isLongRunning: true, load: async () => (await import('./start.ts')).startCommand() },
+  start: { group: 'run', load: async () => (await import('./start.ts')).startCommand() },
   check: { group: 'run', load: async () => (await import('./check.ts')).checkCommand() },
   keygen: { group: 'run', load: async () => (await import('./setup.ts')).keygenCommand() },
   'postgres-table': {
@@ -18,12 +18,10 @@ export const COMMANDS: Readonly<Record<string, Listed>> = {
   test: { group: 'run', load: async () => (await import('./check.ts')).testCommand() },
   sandbox: {
     group: 'run',
-    isLongRunning: true,
     load: async () => (await import('../../sandbox/command.ts')).sandboxCommand(interrupted),
   },
   demo: {
     group: 'run',
-    isLongRunning: true,
     load: async () => (await import('../../demo/command.ts')).demoCommand(),
   },
   completion: {
