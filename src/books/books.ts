@@ -38,6 +38,8 @@ export type BooksDeps = {
   database: Database;
   redis: RedisClient;
   keys: Keys;
+  /** As in FencedLease. */
+  process: string;
   clocks: { mayActAt(redisMs: number): boolean; known: ConfirmedClock | null };
   sources: FeedSources;
   reportMailer: DailyReportMailer | null;
@@ -58,9 +60,9 @@ export class Books {
   #failures = 0;
 
   constructor(deps: BooksDeps) {
-    const { config, checked, keys, redis, database, sources } = deps;
+    const { config, checked, keys, process, redis, database, sources } = deps;
     this.#deps = deps;
-    this.#lease = new FencedLease(redis, { lease: keys.booksLease, fence: keys.booksFence });
+    this.#lease = new FencedLease(redis, { lease: keys.booksLease, fence: keys.booksFence }, process);
     const { timeZone: zone, closeAfterMs, retentionMs } = config;
     this.#feed = new Feed(new BookStore(database), sources, { zone, closeAfterMs, retentionMs, checked });
     this.#feeding = new Duty({

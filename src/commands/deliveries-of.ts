@@ -66,7 +66,7 @@ export async function withDeliveries<T>(
       onChecked: () => undefined,
       onFile: () => undefined,
     });
-    return use(assembleOperations(config, { redis, keys, epoch, directory, onForeign: () => undefined }));
+    return use(assembleOperations(config, { redis, keys, epoch, directory, process: '', onForeign: () => undefined }));
   });
 }
 

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
@@ -56,6 +55,7 @@ type PollingAssembly = {
   config: Config;
   redis: RedisClient;
   keys: Keys;
+  process: string;
   stores: DaemonStores;
   signals: Signals;
   log: Logger;
@@ -71,6 +71,7 @@ export function assemblePolling({
   config,
   redis,
   keys,
+  process,
   stores,
   signals,
   log,
@@ -161,7 +162,6 @@ export function assemblePolling({
     'partner-quotes': partner === null,
     'open-status': openStatus === null,
   };
-  const process = randomUUID();
   const polled = ENDPOINT_GROUPS.filter((endpointGroup) => unpolled[endpointGroup] !== true);
   const pollers = polled.map((endpointGroup) => {
     const timeoutMs = endpointGroup === 'quotes' ? OPEN_QUOTES_TIMEOUT_MS : upstream.timeoutMs;

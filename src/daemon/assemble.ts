@@ -21,6 +21,7 @@ import { DeliveryWorker } from '../queues/deliveries/delivery-worker.ts';
 import { Reconcile, reportSettled, type Upkeep } from '../queues/deliveries/reconcile.ts';
 import { Relay } from '../queues/deliveries/relay.ts';
 import { Sender } from '../queues/deliveries/sender.ts';
+import { Heartbeat } from '../queues/heartbeat.ts';
 import type { Learning } from '../queues/polls/learning.ts';
 import type { ApiContext } from '../server/api/route.ts';
 import type { Signals } from '../signals.ts';
@@ -52,6 +53,7 @@ export type DaemonContext = {
   keys: Keys;
   clients: readonly Client[];
   stores: DaemonStores;
+  heartbeat: Heartbeat;
   polling: Polling;
   delivering: Delivering;
   verifying: Verifying;
@@ -93,7 +95,9 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
   const { retentionMs } = config;
   const keys = new Keys(config.redis.prefix, config.upstream.statusSource);
   const onForeign: OnForeign = (found) => signals.emit('store.foreign', found);
-  const options = { keys, retentionMs, epoch, onForeign };
+  // Names this generation in all that it claims.
+  const process = randomUUID();
+  const options = { keys, retentionMs, epoch, process, onForeign };
   const opens = storesOn(openingRedis, options);
   const delivers = storesOn(deliveryRedis, options);
   const { subjects, registry, tracked, plan, wallets } = storesOn(redis, options);
@@ -115,13 +119,20 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
     checks: delivers.checks,
     wallets,
   };
-  const reported = { keys, signals, log };
+  const heartbeat = new Heartbeat({
+    id: process,
+    senders: new SenderStore(deliveryRedis, keys),
+    ...stores,
+    log,
+  });
+  const reported = { keys, process, signals, log };
   const { clients, polling } = assemblePolling({ ...reported, config, redis, stores, clocks, onForeign });
   const { learning } = polling;
   const { directory } = polling.discovery;
   const delivery = assembleDelivering(config, {
     ...reported,
     connections,
+    heartbeat,
     stores,
     opens,
     directory,
@@ -140,7 +151,7 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
       unmatched: opens.unmatched,
     },
     directory,
-    process: delivery.sender.id,
+    process,
     retentionMs,
     graceSpanMs: config.removal.graceSpanMs,
     upkeep,
@@ -156,7 +167,14 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
     stores: checked,
     learning,
   });
-  const operations = assembleOperations(config, { redis: apiRedis, keys, epoch, directory, onForeign });
+  const operations = assembleOperations(config, {
+    redis: apiRedis,
+    keys,
+    epoch,
+    directory,
+    process,
+    onForeign,
+  });
   const setup = { receivers: config.receivers, options: delivery.options };
   const book = assembleBooks(config, { ...reported, clocks, redis: openingRedis, stores, directory });
   const endSuspended: ApiContext['endSuspended'] = async (isMeant) => {
@@ -178,6 +196,7 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
     keys,
     clients,
     stores,
+    heartbeat,
     polling,
     delivering: delivery,
     verifying,
@@ -190,6 +209,7 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
 type BooksAssembly = {
   redis: RedisClient;
   keys: Keys;
+  process: string;
   clocks: Clocks;
   stores: { events: EventLog; registry: Registry; subjects: SubjectStore; deliveries: DeliveryStore };
   directory: Directory;
@@ -199,7 +219,7 @@ type BooksAssembly = {
 
 function assembleBooks(
   { books: config, dataDir, smtp, checkedChains }: Config,
-  { redis, keys, clocks, stores, directory, signals, log }: BooksAssembly,
+  { redis, keys, process, clocks, stores, directory, signals, log }: BooksAssembly,
 ): { books: Books; reader: BooksReader } | null {
   if (config === null) return null;
   const { timeZone: zone, closeAfterMs, retentionMs, report } = config;
@@ -217,6 +237,7 @@ function assembleBooks(
       database,
       redis,
       keys,
+      process,
       clocks: clocks.confirmed,
       config,
       checked,
@@ -246,6 +267,7 @@ type Verifying = {
 type VerifyingAssembly = CheckedChains & {
   redis: RedisClient;
   keys: Keys;
+  process: string;
   stores: { checks: CheckStore; subjects: SubjectStore; registry: Registry };
   learning: Learning;
   signals: Signals;
@@ -259,13 +281,13 @@ function chainsOf(config: Config, signals: Signals): CheckedChains {
 
 /** Constructs the checks of payments. Without a configured chain it only ends and removes checks. */
 function assembleVerifying(deps: VerifyingAssembly): Verifying {
-  const { redis, keys, stores, readers, signals, log } = deps;
+  const { redis, keys, process, stores, readers, signals, log } = deps;
   const checks = new PaymentChecks({ ...deps, failures: new FailureLog(log) });
   const feed = new CheckFeed({
     stores: {
       checks: stores.checks,
       events: new EventLog(redis, keys),
-      lease: new FencedLease(redis, { lease: keys.checksLease, fence: keys.checksFence }),
+      lease: new FencedLease(redis, { lease: keys.checksLease, fence: keys.checksFence }, process),
     },
     chains: new Set(readers.keys()),
     onFed: () => checks.wake(),
@@ -301,6 +323,7 @@ type Delivering = {
 type DeliveringAssembly = {
   connections: { deliveryRedis: RedisClient; blocking: RedisClient; waking: RedisClient };
   keys: Keys;
+  heartbeat: Heartbeat;
   stores: DaemonStores;
   opens: Stores;
   directory: Directory;
@@ -311,18 +334,11 @@ type DeliveringAssembly = {
 
 function assembleDelivering(
   { receivers: configured, smtp }: Config,
-  { connections, keys, stores, opens, directory, eventUrl, signals, log }: DeliveringAssembly,
+  { connections, keys, heartbeat, stores, opens, directory, eventUrl, signals, log }: DeliveringAssembly,
 ): Delivering & { options: NotifierOptions } {
   const { deliveryRedis, waking } = connections;
   const { registry, receivers, events, deliveries } = stores;
-  const sender = new Sender({
-    id: randomUUID(),
-    senders: new SenderStore(deliveryRedis, keys),
-    wakes: new WakeLog(waking, keys),
-    registry,
-    deliveries,
-    log,
-  });
+  const sender = new Sender({ heartbeat, wakes: new WakeLog(waking, keys), log });
   const relay = new Relay(
     { stores: { ...opens, registry, receivers }, directory, sender, signals, log },
     connections,

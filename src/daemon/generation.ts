@@ -59,6 +59,7 @@ export class Generation {
 
   /** Starts everything, polls first. */
   async start(): Promise<void> {
+    await this.deps.heartbeat.start();
     await this.deps.polling.learning.start();
     await this.deps.verifying.begin();
     const lost = await this.#setBudgets();
@@ -80,6 +81,7 @@ export class Generation {
     // Its check must not restore its own config.
     old.#isReplaced = true;
     try {
+      await this.deps.heartbeat.start();
       await this.deps.polling.learning.start();
       await this.deps.verifying.begin();
       if (isNewest) await this.sync();
@@ -110,7 +112,7 @@ export class Generation {
 
   async #prepare(): Promise<void> {
     await this.deps.polling.discovery.start();
-    await this.deps.delivering.sender.start();
+    this.deps.delivering.sender.start();
   }
 
   /** `relayed` resolves when the relay's lease is free. */
@@ -136,7 +138,8 @@ export class Generation {
   /** Syncs one process at a time: processes with different configs remove each other's entries; the newest must be whole. */
   async #sync(lost: readonly EndpointGroup[]): Promise<void> {
     const { configLease: lease, configFence: fence } = this.#keys;
-    await new FencedLease(this.deps.redis, { lease, fence }).during(() => this.#write(lost));
+    const { redis, heartbeat } = this.deps;
+    await new FencedLease(redis, { lease, fence }, heartbeat.id).during(() => this.#write(lost));
   }
 
   /** Writes the config's entries and polls new subjects: in a `lost` plan all, though the registry may have them. */
@@ -235,7 +238,7 @@ export class Generation {
 
   async #end(): Promise<void> {
     const { release } = this.#options;
-    await withTimeout(Promise.allSettled([this.deps.delivering.sender.close()]), CUT_MS / 2);
+    await withTimeout(Promise.allSettled([this.deps.heartbeat.close()]), CUT_MS / 2);
     const rest = [this.#endPolling(), release('relay'), release('sender')];
     await withTimeout(Promise.allSettled(rest), CUT_MS / 2);
   }

@@ -44,23 +44,23 @@ export type DaemonStores = {
   wallets: WalletStore;
 };
 
-/** `onForeign` is notified of each entry of another shape. */
-type StoreOptions = { keys: Keys; retentionMs: number; epoch: Epoch; onForeign: OnForeign };
+/** `onForeign` is notified of each entry of another shape. `process`: as in FencedLease. */
+type StoreOptions = { keys: Keys; retentionMs: number; epoch: Epoch; process: string; onForeign: OnForeign };
 
 /** The stores on one connection. A part waits behind all commands of that connection. */
 export type Stores = ReturnType<typeof storesOn>;
 
 /** Constructs the stores of one connection. */
-export function storesOn(redis: RedisClient, { keys, retentionMs, epoch, onForeign }: StoreOptions) {
+export function storesOn(redis: RedisClient, { keys, retentionMs, epoch, process, onForeign }: StoreOptions) {
   const options = { retentionMs, onForeign };
   const subjects = new SubjectStore(redis, keys, { ...options, epoch });
   return {
-    lease: new RelayLease(redis, keys, onForeign),
+    lease: new RelayLease(redis, keys, { onForeign, process }),
     events: new EventLog(redis, keys),
     subjects,
     plan: new PlanStore(redis, keys),
     wallets: new WalletStore(redis, keys),
-    registry: new Registry(redis, keys, subjects, onForeign),
+    registry: new Registry(redis, keys, subjects, onForeign, process),
     receivers: new ReceiverStore(redis, keys, onForeign),
     deliveries: new DeliveryStore(redis, keys, options),
     backlog: new Backlog(redis, keys),
@@ -78,13 +78,14 @@ type OperationAssembly = {
   keys: Keys;
   epoch: Epoch;
   directory: Directory;
+  process: string;
   onForeign: OnForeign;
 };
 
 /** Constructs the dependencies of the API's operations, on a connection of their own. */
 export function assembleOperations(
   { retentionMs, polling, removal }: Pick<Config, 'retentionMs' | 'polling' | 'removal'>,
-  { redis, keys, epoch, directory, onForeign }: OperationAssembly,
+  { redis, keys, epoch, directory, process, onForeign }: OperationAssembly,
 ): OperationContext {
   const learned = new LearnedStore(redis, keys, { onForeign });
   const model = { rules: watchRules(polling), arrivals: arrivalRule(polling) };
@@ -95,7 +96,7 @@ export function assembleOperations(
     graceSpanMs: removal.graceSpanMs,
     statusSource: keys.statusSource,
     stores: {
-      ...storesOn(redis, { keys, retentionMs, epoch, onForeign }),
+      ...storesOn(redis, { keys, retentionMs, epoch, process, onForeign }),
       learned,
       answers: new AnswerStore(redis, keys),
       consumers: new ConsumerStore(redis, keys),

@@ -185,6 +185,11 @@ export class CheckStore {
     return scripts.renewChecks(this.#redis, { keys: this.#keys, args: { leaseMs: LEASE_MS, claims } });
   }
 
+  /** Makes the checks due that processes had claimed which are gone. */
+  async returnClaims(processes: readonly string[]): Promise<void> {
+    await scripts.returnChecks(this.#redis, { keys: this.#keys, args: { processes } });
+  }
+
   /**
    * Postpones a check, and releases its logs where it wants those of others. `readings` and `endpoints`: the responses; null
    * where nothing was read. Without `endpoints`, a check that has `failed` waits for others to end without an error. False

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import type { Host, RedisTarget } from '../config/sections/redis.ts';
 import { withoutArguments } from '../log.ts';
@@ -9,6 +10,9 @@ import { scripts } from './scripts.ts';
 import { leaveWhenSilent } from './silence.ts';
 
 type OpenOptions = RedisOptions & { replyMapping: 'legacy' };
+
+/** Name of all connections of this process, by which CLIENT LIST shows whether any is open. */
+export const CONNECTION_NAME = `intentwatch:${randomUUID()}`;
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const RECONNECT_EVERY_MS = 500;
@@ -35,6 +39,7 @@ export function connect(
 ): RedisClient {
   const options: OpenOptions = {
     replyMapping: 'legacy',
+    connectionName: CONNECTION_NAME,
     maxRetriesPerRequest: null,
     enableReadyCheck: true,
     connectTimeout: CONNECT_TIMEOUT_MS,

@@ -396,9 +396,14 @@ export class Keys {
     return `${this.prefix}:queue:${receiver}`;
   }
 
-  /** zset: process that sends deliveries -> until when it counts as alive, ms. Removed after the takeover. */
+  /** zset: process -> until when it counts as alive, ms; 0 once it has ended or is gone. Removed after the takeover. */
   get senders(): string {
     return `${this.prefix}:senders`;
+  }
+
+  /** hash: process -> its instance (store/process-instance.ts). Removed after the takeover. */
+  get instances(): string {
+    return `${this.prefix}:instances`;
   }
 
   /** stream: receivers with something to do, for the processes that deliver. Its last ten thousand entries. */

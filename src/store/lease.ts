@@ -19,12 +19,15 @@ export type LeaseKeys = { lease: string; fence: string };
 export class FencedLease {
   readonly #redis: RedisClient;
   readonly #keys: LeaseKeys;
+  readonly #process: string;
   #token = '';
   #holding: Promise<string | null> | null = null;
 
-  constructor(redis: RedisClient, keys: LeaseKeys) {
+  /** `process` is the process with whose end the lease ends (queues/heartbeat.ts); "" for one without a heartbeat. */
+  constructor(redis: RedisClient, keys: LeaseKeys, process = '') {
     this.#redis = redis;
     this.#keys = keys;
+    this.#process = process;
   }
 
   /**
@@ -39,7 +42,7 @@ export class FencedLease {
   }
 
   async #acquire(): Promise<string | null> {
-    const args = { token: this.#token, leaseMs: LEASE_MS };
+    const args = { token: this.#token, leaseMs: LEASE_MS, process: this.#process };
     this.#token = await scripts.lease(this.#redis, { keys: this.#keys, args });
     return this.token;
   }

@@ -117,6 +117,18 @@ export class PlanStore {
     await scripts.renewPolls(this.#redis, { keys: this.#keysOf(endpointGroup), args });
   }
 
+  /** Ends the leases of the claims of processes that are gone: the next claim of any process returns them to the plan. */
+  async returnClaims(processes: readonly string[]): Promise<void> {
+    await Promise.all(
+      ENDPOINT_GROUPS.map((endpointGroup) =>
+        scripts.returnPolls(this.#redis, {
+          keys: { plan: this.#keys.plan(endpointGroup) },
+          args: { atMs: this.#atMs(), processes },
+        }),
+      ),
+    );
+  }
+
   /** Ends a poll. Returns whether its response changes the endpoint group's state; null when another process has the claim. */
   async end(
     poll: { member: string; subject: SubjectId; token: string; endpointGroup: EndpointGroup },

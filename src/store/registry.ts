@@ -24,12 +24,13 @@ export class Registry {
     keys: Keys,
     subjects: SubjectStore,
     onForeign: OnForeign = () => undefined,
+    process?: string,
   ) {
     this.redis = redis;
     this.keys = keys;
     this.subjects = subjects;
     this.definitions = new Definitions(keys, onForeign);
-    this.suspensions = new Suspensions(redis, keys, subjects);
+    this.suspensions = new Suspensions(redis, keys, { subjects, process });
   }
 
   /** Reads the definition of a route from its stored text; null for one of another shape that this config does not have. */

@@ -21,11 +21,16 @@ export class RelayLease {
   readonly #onForeign: OnForeign;
   readonly #lease: FencedLease;
 
-  constructor(redis: RedisClient, keys: Keys, onForeign: OnForeign = () => undefined) {
+  /** `process`: as in FencedLease. */
+  constructor(
+    redis: RedisClient,
+    keys: Keys,
+    { onForeign = () => undefined, process }: { onForeign?: OnForeign; process?: string } = {},
+  ) {
     this.#redis = redis;
     this.#keys = keys;
     this.#onForeign = onForeign;
-    this.#lease = new FencedLease(redis, { lease: keys.relayLease, fence: keys.relayFence });
+    this.#lease = new FencedLease(redis, { lease: keys.relayLease, fence: keys.relayFence }, process);
   }
 
   /** Returns the fencing token; null while another process holds the lease. */

@@ -286,6 +286,13 @@ export const scripts = {
       isHeld: reply.flag,
     }),
   }),
+  /** Declares processes gone that were proven to be. */
+  declareGone: script({
+    file: 'declare-gone-1',
+    keys: ['senders'],
+    args: { processes: arg.records({ process: arg.text, lease: arg.text }) },
+    reply: reply.list(reply.text),
+  }),
   /** Disables a receiver at its operator's request, with the operator's event, in one step. */
   disable: script({
     file: 'disable-2',
@@ -417,12 +424,24 @@ export const scripts = {
     args: { subject: arg.text, isImported: arg.flag },
     reply: reply.flag,
   }),
-  /** Records the heartbeat of a process that sends deliveries. */
+  /** Frees the leases that processes hold which are gone. */
+  freeLeases: script({
+    file: 'free-leases-4',
+    keys: ['relayLease', 'checksLease', 'booksLease', 'configLease'],
+    args: { processes: arg.list(arg.text) },
+    reply: reply.number,
+  }),
+  /** Records the heartbeat of a process, and its instance (store/process-instance.ts). */
   heartbeat: script({
-    file: 'heartbeat-1',
-    keys: ['senders'],
-    args: { process: arg.text, leaseMs: arg.number },
-    reply: reply.fieldsAndRest({ nowMs: reply.number, gone: reply.list(reply.text) }),
+    file: 'heartbeat-2',
+    keys: ['senders', 'instances'],
+    args: { process: arg.text, leaseMs: arg.number, instance: arg.text },
+    reply: reply.fields({
+      nowMs: reply.number,
+      isVoid: reply.flag,
+      gone: reply.list(reply.text),
+      others: reply.records({ process: reply.text, lease: reply.text, instance: reply.text }),
+    }),
   }),
   /**
    * Reads the batch of a delivery that may be sent together with others, and adds it to the waiting ones.
@@ -447,11 +466,11 @@ export const scripts = {
     },
     reply: reply.flag,
   }),
-  /** Acquires or renews the lease of the relay. */
+  /** Acquires or renews a lease. */
   lease: script({
     file: 'lease-2',
     keys: ['lease', 'fence'],
-    args: { token: arg.text, leaseMs: arg.number },
+    args: { token: arg.text, leaseMs: arg.number, process: arg.text },
     reply: reply.text,
   }),
   /**
@@ -748,6 +767,13 @@ export const scripts = {
     args: { suspension: arg.text, from: arg.text, count: arg.number },
     reply: reply.fields({ next: reply.text, released: reply.number }),
   }),
+  /** Removes processes whose claims were taken over, but not those that have sent a heartbeat since. */
+  removeGone: script({
+    file: 'remove-gone-2',
+    keys: ['senders', 'instances'],
+    args: { processes: arg.list(arg.text) },
+    reply: reply.number,
+  }),
   /** Removes a receiver that was added through the API. */
   removeReceiver: script({
     file: 'remove-receiver-3',
@@ -922,12 +948,26 @@ export const scripts = {
     args: { fence: arg.text, receiver: arg.text, deliveryPrefix: arg.text, most: arg.number },
     reply: reply.oneOf('enabled', 'more', 'held'),
   }),
+  /** Makes the checks due that processes had claimed which are gone. */
+  returnChecks: script({
+    file: 'return-checks-1',
+    keys: ['checks'],
+    args: { processes: arg.list(arg.text) },
+    reply: reply.number,
+  }),
   /** Moves an entry that was quarantined to the end of the log, in one step. */
   returnEntry: script({
     file: 'return-entry-2',
     keys: ['quarantine', 'events'],
     args: { entry: arg.json, fields: arg.list(arg.text) },
     reply: reply.text,
+  }),
+  /** Ends the leases of the claims of processes that are gone. */
+  returnPolls: script({
+    file: 'return-polls-1',
+    keys: ['plan'],
+    args: { atMs: arg.optional(arg.text), processes: arg.list(arg.text) },
+    reply: reply.number,
   }),
   /** Assigns a slot of the budget to a request that is no poll. */
   spareSlot: script({

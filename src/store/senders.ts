@@ -1,8 +1,13 @@
+import { Cluster, ReplyError } from 'ioredis';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { type ProcessInstance, parseInstance } from './process-instance.ts';
 import { scripts } from './scripts.ts';
 
-/** The processes that send deliveries, and which of them are alive. */
+/** Another process, as its last heartbeat has left it: its instance, and its lease, which is unique to that heartbeat. */
+export type OtherProcess = { process: string; lease: string; instance: ProcessInstance | null };
+
+/** The processes on one Redis, and which of them are alive. */
 export class SenderStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
@@ -12,18 +17,54 @@ export class SenderStore {
     this.#keys = keys;
   }
 
-  /** Renews a process for `leaseMs`. Returns those whose lease had expired at `nowMs` (Redis time). */
-  async heartbeat(process: string, leaseMs: number): Promise<{ nowMs: number; gone: string[] }> {
-    return scripts.heartbeat(this.#redis, { keys: this.#keys, args: { process, leaseMs } });
+  /**
+   * Renews a process for `leaseMs`. `isVoid`: it did not count as alive, so that its earlier claims may be another's. Returns the
+   * processes that are gone, and the others, at `nowMs` (Redis time).
+   */
+  async heartbeat(
+    process: string,
+    { leaseMs, instance }: { leaseMs: number; instance: ProcessInstance },
+  ): Promise<{ nowMs: number; isVoid: boolean; gone: string[]; others: OtherProcess[] }> {
+    const args = { process, leaseMs, instance: JSON.stringify(instance) };
+    const { others, ...beat } = await scripts.heartbeat(this.#redis, { keys: this.#keys, args });
+    return {
+      ...beat,
+      others: others.map((other) => ({ ...other, instance: parseInstance(other.instance) })),
+    };
+  }
+
+  /** Declares processes gone, unless they have sent a heartbeat since. Returns those that are. */
+  async declareGone(processes: readonly OtherProcess[]): Promise<string[]> {
+    return scripts.declareGone(this.#redis, { keys: this.#keys, args: { processes } });
   }
 
   async end(process: string): Promise<void> {
     await this.#redis.zadd(this.#keys.senders, 0, process);
   }
 
-  /** Removes the processes whose lease had expired at a time (Redis time, ms), but not those that have renewed it. */
-  async remove(beforeMs: number): Promise<void> {
-    await this.#redis.zremrangebyscore(this.#keys.senders, '-inf', `(${beforeMs}`);
+  /** Removes processes whose claims were taken over, but not those that have renewed their lease. */
+  async remove(processes: readonly string[]): Promise<void> {
+    await scripts.removeGone(this.#redis, { keys: this.#keys, args: { processes } });
+  }
+
+  /** Frees the leases that processes hold which are gone. */
+  async freeLeases(processes: readonly string[]): Promise<void> {
+    await scripts.freeLeases(this.#redis, { keys: this.#keys, args: { processes } });
+  }
+
+  /**
+   * Returns the names of all connections. Null where they cannot be known: the ACL of Redis forbids that, or a Cluster, whose
+   * nodes each know their own.
+   */
+  async connections(): Promise<Set<string> | null> {
+    if (this.#redis instanceof Cluster) return null;
+    try {
+      const list = String(await this.#redis.client('LIST'));
+      return new Set(Array.from(list.matchAll(/ name=(\S+)/g), ([, name = '']) => name));
+    } catch (error) {
+      if (error instanceof ReplyError) return null;
+      throw error;
+    }
   }
 }
 

@@ -51,11 +51,18 @@ export class Suspensions {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #subjects: SubjectStore;
+  readonly #process: string | undefined;
 
-  constructor(redis: RedisClient, keys: Keys, subjects: SubjectStore) {
+  /** `process`: as in FencedLease. */
+  constructor(
+    redis: RedisClient,
+    keys: Keys,
+    { subjects, process }: { subjects: SubjectStore; process?: string | undefined },
+  ) {
     this.#redis = redis;
     this.#keys = keys;
     this.#subjects = subjects;
+    this.#process = process;
     this.waiting = new WaitingEvents(redis, keys);
   }
 
@@ -205,7 +212,7 @@ export class Suspensions {
 
   async #alone<T>(work: () => Promise<T>): Promise<T> {
     const { configLease: lease, configFence: fence } = this.#keys;
-    return new FencedLease(this.#redis, { lease, fence }).during(work);
+    return new FencedLease(this.#redis, { lease, fence }, this.#process).during(work);
   }
 
   async #suspensions(): Promise<Map<string, number>> {

@@ -69,6 +69,7 @@ async function stage() {
     database,
     redis,
     keys,
+    process: 'p1',
     clocks: { ...AGREEING_CLOCKS, known: null },
     sources,
     reportMailer,

@@ -8,6 +8,9 @@ import { opening } from '../support/opening.ts';
 
 const open = opening();
 
+/** An instance of which nothing can be proven. */
+const UNKNOWN = { connection: null, system: null };
+
 const DELIVERED: Attempt = {
   atMs: 1,
   outcome: 'delivered',
@@ -87,7 +90,7 @@ test('a clock of Redis that jumps ahead takes no work from live processes', asyn
     hook: { hook: await open.started(new Hook()) },
   });
   const senders = new SenderStore(redis, keys);
-  for (const process of ['p', 'q']) await senders.heartbeat(process, 60_000);
+  for (const process of ['p', 'q']) await senders.heartbeat(process, { leaseMs: 60_000, instance: UNKNOWN });
   await deliveries.open((await lease.hold()) ?? '', {
     receiver: 'hook',
     deliveries: [{ id: 'evt_1', entry: '1-0', claimKeys: [CLAIM_KEY], subject: null }],
@@ -99,17 +102,17 @@ test('a clock of Redis that jumps ahead takes no work from live processes', asyn
   // The effect of a clock that jumps an hour ahead.
   for (const process of ['p', 'q']) await redis.zincrby(keys.senders, -3_600_000, process);
   expect(await deliveries.takeOver('hook', 'p')).toBe(0);
-  expect((await senders.heartbeat('p', 60_000)).gone).toEqual([]);
-  await senders.heartbeat('q', 60_000);
-  expect((await senders.heartbeat('p', 60_000)).gone).toEqual([]);
+  expect((await senders.heartbeat('p', { leaseMs: 60_000, instance: UNKNOWN })).gone).toEqual([]);
+  await senders.heartbeat('q', { leaseMs: 60_000, instance: UNKNOWN });
+  expect((await senders.heartbeat('p', { leaseMs: 60_000, instance: UNKNOWN })).gone).toEqual([]);
   // A sender without any sign of life is found out.
   await redis.zincrby(keys.senders, -3_600_000, 'q');
-  const { gone, nowMs } = await senders.heartbeat('p', 60_000);
+  const { gone } = await senders.heartbeat('p', { leaseMs: 60_000, instance: UNKNOWN });
   expect(gone).toEqual(['q']);
   expect(await deliveries.takeOver('hook', 'p')).toBe(1);
   // A sender with a new sign of life is not removed.
-  await senders.heartbeat('q', 60_000);
-  await senders.remove(nowMs);
+  await senders.heartbeat('q', { leaseMs: 60_000, instance: UNKNOWN });
+  await senders.remove(gone);
   expect(await redis.zscore(keys.senders, 'q')).not.toBeNull();
 });
 
@@ -276,9 +279,9 @@ test('times that a clock of Redis noted that was an hour ahead hold up nothing',
 
   // A process that ended while the clock was ahead is found out.
   const senders = new SenderStore(redis, keys);
-  for (const process of ['p', 'q']) await senders.heartbeat(process, 9_000);
+  for (const process of ['p', 'q']) await senders.heartbeat(process, { leaseMs: 9_000, instance: UNKNOWN });
   await redis.zincrby(keys.senders, 3_600_000, 'q');
-  await senders.heartbeat('p', 9_000);
+  await senders.heartbeat('p', { leaseMs: 9_000, instance: UNKNOWN });
   expect(Number(await redis.zscore(keys.senders, 'q'))).toBeLessThan(aheadMs);
 });
 

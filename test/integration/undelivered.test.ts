@@ -39,6 +39,7 @@ async function stage({ dead, waiting = 0 }: { dead: number; waiting?: number }) 
     keys,
     epoch: firstEpoch(redis, keys),
     directory: COMMON_NAMES,
+    process: 'p1',
     onForeign,
   });
   const name = 'backend';

@@ -164,6 +164,7 @@ export class ChecksStage {
       },
     };
     return {
+      process: 'p1',
       redis,
       stores: {
         checks: new CheckStore(redis, this.keys, { retentionMs: RETENTION_MS }),

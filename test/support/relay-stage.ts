@@ -3,10 +3,13 @@ import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import { follow } from '../../src/queues/deliveries/follow.ts';
 import type { RelayContext } from '../../src/queues/deliveries/relay-context.ts';
 import { Sender } from '../../src/queues/deliveries/sender.ts';
+import { Heartbeat } from '../../src/queues/heartbeat.ts';
 import { Signals } from '../../src/signals.ts';
 import { Backlog } from '../../src/store/backlog.ts';
+import { CheckStore } from '../../src/store/checks.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
 import { DroppedStore } from '../../src/store/dropped.ts';
+import { PlanStore } from '../../src/store/plan.ts';
 import { Quarantine } from '../../src/store/quarantine.ts';
 import { ReceiverStore } from '../../src/store/receivers.ts';
 import { RelayLease } from '../../src/store/relay-lease.ts';
@@ -15,6 +18,8 @@ import { SenderStore, WakeLog } from '../../src/store/senders.ts';
 import { UnmatchedStore } from '../../src/store/unmatched.ts';
 import { type MadeEvent, madeEventId } from './log-entries.ts';
 import { registryStage } from './registry-stage.ts';
+
+const DAY_MS = 86_400_000;
 
 /** A registry stage whose relay takes one step at a time, and sends nothing. */
 export function relayStage(later: (close: () => Promise<unknown>) => void, url?: string) {
@@ -33,14 +38,16 @@ export function relayStage(later: (close: () => Promise<unknown>) => void, url?:
     unmatched: new UnmatchedStore(redis, keys),
   };
   const log = pino({ level: 'silent' });
-  const sender = new Sender({
+  const heartbeat = new Heartbeat({
     id: 'p1',
     senders: new SenderStore(redis, keys),
-    wakes: new WakeLog(redis, keys),
     registry,
     deliveries: stores.deliveries,
+    plan: new PlanStore(redis, keys),
+    checks: new CheckStore(redis, keys, { retentionMs: DAY_MS }),
     log,
   });
+  const sender = new Sender({ heartbeat, wakes: new WakeLog(redis, keys), log });
   const deps: RelayContext = { stores, directory: COMMON_NAMES, sender, signals: new Signals(), log };
   const failed: string[] = [];
   return {

@@ -17,6 +17,7 @@ import { CheckFeed } from '../../src/queues/checks/feed.ts';
 import { Reconcile } from '../../src/queues/deliveries/reconcile.ts';
 import { Relay } from '../../src/queues/deliveries/relay.ts';
 import { Sender } from '../../src/queues/deliveries/sender.ts';
+import { Heartbeat } from '../../src/queues/heartbeat.ts';
 import { Dispatcher } from '../../src/queues/polls/dispatcher.ts';
 import { Learning } from '../../src/queues/polls/learning.ts';
 import { PollQueues, type SentPoll } from '../../src/queues/polls/poll-queues.ts';
@@ -57,10 +58,11 @@ function holdLoops(): void {
     LoopWatch,
     RedisMonitor,
     SchemaWatch,
+    Sender,
   ])
     held.prototype.start = () => undefined;
   for (const held of [ChainDiscovery, Learning]) held.prototype.start = async () => undefined;
-  Sender.prototype.start = async function (this: Sender) {
+  Heartbeat.prototype.start = async function (this: Heartbeat) {
     await this.beat();
   };
   Reconcile.prototype.start = async function (this: Reconcile) {
@@ -217,7 +219,7 @@ export class VirtualProcess {
     return this.#do(async () => {
       const { deps } = this.#alive();
       await this.clock?.compare();
-      await deps.delivering.sender.beat();
+      await deps.heartbeat.beat();
       if (checksFirst) await deps.reconcile.check();
       await this.#poll();
       await this.#deliver();
@@ -275,8 +277,9 @@ export class VirtualProcess {
   }
 
   async #deliver(): Promise<void> {
-    const { relay, workers, sender } = this.#alive().deps.delivering;
-    await sender.beat();
+    const { heartbeat, delivering } = this.#alive().deps;
+    const { relay, workers } = delivering;
+    await heartbeat.beat();
     for (let round = 0; round < MOST_ROUNDS; round += 1) {
       const { more } = await relay.round();
       if (!more) break;

@@ -72,7 +72,7 @@ export class PaymentChecks {
     if (capacities.size === 0) return CLAIM_EVERY_MS;
     const { checks } = this.#deps.stores;
     const endpoints = new Map([...this.#deps.readers].map(([chain, reader]) => [chain, reader.endpoints]));
-    const { claimed, nextInMs, heads } = await checks.claim(randomUUID(), capacities, { endpoints });
+    const { claimed, nextInMs, heads } = await checks.claim(this.#token(), capacities, { endpoints });
     for (const check of claimed) this.#work(check);
     for (const head of heads) void this.#readFinalHead(head);
     if (nextInMs === null || claimed.length > 0) return CLAIM_EVERY_MS;
@@ -105,8 +105,13 @@ export class PaymentChecks {
     const removed = waiting.filter(({ chain }) => !readers.has(chain));
     if (removed.length === 0) return;
     const capacities = new Map(removed.map(({ chain }) => [chain, MOST_ENDED]));
-    const { claimed } = await stores.checks.claim(randomUUID(), capacities, { all: true });
+    const { claimed } = await stores.checks.claim(this.#token(), capacities, { all: true });
     for (const check of claimed) this.#work(check);
+  }
+
+  /** Names the claims of one call, and this process, which takes them with it when it ends. */
+  #token(): string {
+    return `${this.#deps.process} ${randomUUID()}`;
   }
 
   #capacities(): Map<string, number> {

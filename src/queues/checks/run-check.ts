@@ -360,6 +360,8 @@ export type CheckedChains = {
 
 /** Dependencies of checks. */
 export type CheckContext = CheckedChains & {
+  /** The process that claims them. */
+  process: string;
   redis: RedisClient;
   stores: { checks: CheckStore; subjects: SubjectStore; registry: Registry };
   learning: Learning;

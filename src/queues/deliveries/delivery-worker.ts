@@ -44,6 +44,8 @@ export class DeliveryWorker {
   #isWoken = false;
   /** Claims that this process has given up, but still has in Redis: its next order returns them. */
   #givenUp: string[] = [];
+  /** Life of the process (see Heartbeat) in which the last claim was ordered. */
+  #orderLife = 0;
   /** Ends a claim that another script makes. */
   #ordered: ((claims: Claims | null) => void) | null = null;
   #state: 'new' | 'running' | 'closing' = 'new';
@@ -183,6 +185,7 @@ export class DeliveryWorker {
     const most = this.#wanted();
     if (most === 0 && this.#givenUp.length === 0) return null;
     this.#givenUp = [];
+    this.#orderLife = this.#deps.sender.life;
     const { rateLimit } = this.#receiver;
     const ended = new Set(ends.flatMap(({ end }) => end.ended.ids));
     return {
@@ -242,7 +245,7 @@ export class DeliveryWorker {
   }
 
   async #takeClaims(claims: Claims): Promise<void> {
-    const clock = { redisMs: claims.nowMs, ownMs: performance.now() };
+    const clock = { redisMs: claims.nowMs, ownMs: performance.now(), life: this.#orderLife };
     const claimed = claims.claimed.filter(({ id }) => {
       // It is due again before this process was notified that its last attempt is recorded.
       if (this.#held.has(id)) this.#dueAgain.add(id);

@@ -1,7 +1,7 @@
 import type { PendingDelivery } from './attempts.ts';
 
-/** Time of a claim by Redis and by the monotonic clock of this process, ms. */
-export type ClaimTime = { redisMs: number; ownMs: number };
+/** Time of a claim by Redis and by the monotonic clock of this process, ms; and the life of the process (see Heartbeat). */
+export type ClaimTime = { redisMs: number; ownMs: number; life: number };
 
 /** Deliveries that one attempt sends: mostly one; more in a digest, or in a transaction of Postgres. */
 export type MessageDeliveries = readonly [PendingDelivery, ...PendingDelivery[]];

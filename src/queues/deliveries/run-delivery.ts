@@ -105,7 +105,7 @@ export async function runDelivery(
   const message = await prepare(claimed, clock, runner);
   if (message === null || typeof message === 'number') return message;
   // Another process may have claimed it while this one was stalled.
-  if (!runner.deps.sender.isSure()) return 0;
+  if (!runner.deps.sender.isSure(clock.life)) return 0;
   const { sent, attempt } = await makeAttempts(message, runner);
   return {
     deliveries: sent.deliveries,

@@ -6,7 +6,7 @@
     checks  keys  base of the keys of checks (include/check.lua)
 
   ARGV
-    token          text    names the claims of this call
+    token          text    names the claims of this call: `<process> <unique>`
     leaseMs        number  length of the lease, ms
     longestWaitMs  number  longest wait of any check, ms: a time further ahead was written by a clock that has jumped
     aheadMs        number  ms by which a due check may be ahead; checks that another process works on are ahead, too
@@ -77,6 +77,7 @@ for index = 1, #ARGV.chains do
       local before = redis.call('HINCRBY', key, 'claims', 1) - 1
       redis.call('ZADD', due, checkText(now + leaseMs * 2 ^ math.min(before, MOST_DOUBLINGS)), id)
       redis.call('HSET', key, 'claim', token)
+      redis.call('HSET', base .. ':claimed', id, token)
       claimed[#claimed + 1] = id
       claimed[#claimed + 1] = redis.call('HGETALL', key)
     else

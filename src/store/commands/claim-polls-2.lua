@@ -51,7 +51,8 @@ local crashed, returned = {}, 0
 local MOST_RETURNED, moreToReturn = 20, false
 local function expire(member)
   local claim = readClaim(redis.call('HGET', key .. ':claims', member))
-  if claim and claim.taken and now < plan.graceUntil then
+  local isGone = claim and claim.process == PLAN.GONE
+  if claim and claim.taken and not isGone and now < plan.graceUntil then
     redis.call('ZADD', key .. ':leases', text(plan.graceUntil), member)
     return
   end

@@ -1,5 +1,5 @@
 --[[
-  Acquires or renews the lease of the relay.
+  Acquires or renews a lease.
 
   KEYS
     lease  string  fencing token of the holder
@@ -8,6 +8,7 @@
   ARGV
     token    text    token that the caller holds; "" for none
     leaseMs  number  length of the lease, ms
+    process  text    process of the caller, which a new token names (free-leases-4.lua); "" for none
 
   returns text
     The caller's token; "" when another process holds the lease.
@@ -24,5 +25,6 @@ if holder then
   return ''
 end
 local token = string.format('%.0f', redis.call('INCR', KEYS.fence))
+if ARGV.process ~= '' then token = token .. ' ' .. ARGV.process end
 redis.call('SET', KEYS.lease, token, 'PX', ARGV.leaseMs)
 return token

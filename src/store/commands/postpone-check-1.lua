@@ -47,6 +47,7 @@ local function retryMs(refused)
 end
 
 redis.call('HSET', key, 'claim', '', 'claims', '0')
+redis.call('HDEL', base .. ':claimed', id)
 if ARGV.endpoints ~= '' then
   local endpoints, awaits = cjson.decode(ARGV.endpoints), ''
   local refused = refusedBy(endpoints)

@@ -2,6 +2,7 @@
 --   <base>:of:<id>            hash  the check; `state` is waiting, verified, disputed, unproven or unchecked
 --   <base>:due:<chain>        zset  id of a check that waits -> time at which it is due, or its claim ends, ms
 --   <base>:waiting:<chain>    zset  id of a check that waits -> time from which it waits, ms
+--   <base>:claimed            hash  id of a claimed check -> token of the claim, `<process> <unique>`
 --   <base>:ended              zset  id of a check that has ended -> time of its end, ms (include/confirmed-time.lua)
 --   <base>:counts             hash  "<chain>|<state>" -> number of checks
 --   <base>:logs:<in or out>|<chain>|<tx>  hash  index of a log -> id of the check that it proved
@@ -108,6 +109,7 @@ end
 local function unlistCheck(base, id, chain, state)
   endAwaiting(base, id, chain, redis.call('HGET', base .. ':of:' .. id, 'tx'))
   redis.call('ZREM', base .. ':due:' .. chain, id)
+  redis.call('HDEL', base .. ':claimed', id)
   redis.call('ZREM', base .. ':waiting:' .. chain, id)
   redis.call('ZREM', base .. ':ended', id)
   redis.call('SREM', base .. ':left:' .. chain, id)

@@ -14,11 +14,11 @@
   |         | no longer in the config (store/suspensions.ts)     | when it is wanted again, or no more                    |
   | failing | :failing, by the time of its next try              | claimed, all failing ones within a tenth of the budget |
   | suspect | :suspects, by the time of its next try             | claimed, one at a time                                 |
-  | claimed | :claims and :leases, renewed by the process that   | taken by a worker; or its lease ends: back             |
-  |         | sent it on                                         |                                                        |
-  | taken   | :claims and :leases, renewed by its process        | ended: resting, failing or gone; or its lease ends:    |
-  |         |                                                    | back, or suspect where its process is gone the second  |
-  |         |                                                    | time in a row                                          |
+  | claimed | :claims and :leases, renewed by the process that   | taken by a worker; or its lease ends, at the latest    |
+  |         | sent it on                                         | when its process is proven gone: back                  |
+  | taken   | :claims and :leases, renewed by its process        | ended: resting, failing or gone; or its lease ends, as |
+  |         |                                                    | above: back, or suspect where its process is gone the  |
+  |         |                                                    | second time in a row                                   |
 
   A subject may also have an alarm (:alarms, by time): then it moves to asked, from any place; not in spare. :polled:<kind>
   holds the time of the last successful poll of each (Redis time), or of the begin of its tracking.
@@ -39,6 +39,8 @@ local PLAN = {
   -- Time for which a claim may be on its way to a worker without a renewal. It is shorter: a lost reply of Redis leaves claims
   -- without jobs, and no other process polls a claimed member.
   CLAIM_LEASE = 3000,
+  -- Process of a claim whose own process was proven gone (return-polls-1.lua).
+  GONE = 'gone',
   -- A member that rests for longer than its item states was put there by a wrong clock.
   CLOCK_SLACK = 5000,
   -- After this time without a script of any process, leases have not ended because of their processes.
