@@ -34,7 +34,7 @@ export const ROWS: readonly Row[] = [
   row('fairness', FEW, 'rounds'),
   row('restarts', FEW, 'rounds'),
   row('start', FEW, 'none'),
-  row('memory', FEW, 'none'),
+  row('memory', FEW, 'none', ['--minutes=0']),
   row('footprint', FEW, 'none'),
   { ...row('detection', FEW, 'none', ['--part=quiet']), name: 'births' },
   row('budget', 1, 'none'),
