@@ -20,8 +20,6 @@ const OPTIONS = {
 const BUDGET = 80;
 /** Delay of the slow receiver's answers. */
 const SLOW_MS = 300;
-/** The daemon's meter of its event loop wakes this often, which counts as delay. */
-const TICK_MS = 10;
 
 const MOST = { beyondUnloadedMs: 100, slowRatio: 1.2, eventLoopMs: 10 };
 
@@ -82,7 +80,7 @@ async function besideBurst({ events, changes, wallets }: Size): Promise<Lone> {
       await eventually('the burst has begun', async () => (await stage.receiver.number('/count')) > before);
       const isOver = async (): Promise<boolean> => (await stage.receiver.number('/count')) >= events;
       while (!(await isOver())) lone.push(await loneChange(stage, other, wallets));
-      const eventLoopMs = Math.max(0, (await stage.longestDelayMs()) - TICK_MS);
+      const eventLoopMs = await stage.longestDelayMs();
       const [shown, came, ours] = await Promise.all([stage.shown(), other.came(), stage.came()]);
       const delays = delaysOf(lone, shown, came);
       const all = lone.length + events;
