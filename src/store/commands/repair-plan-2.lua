@@ -21,14 +21,14 @@ local kinds, isKind = { 'page', unpack(ARGV.kinds) }, {}
 for _, kind in ipairs(kinds) do isKind[kind] = true end
 local mended = {}
 
-local parts = { ':items' }
-for _, kind in ipairs(kinds) do parts[#parts + 1] = ':polled:' .. kind end
-local cursors, moved = redis.call('HMGET', KEYS.repairCursors, unpack(parts)), {}
+local checked = { ':items' }
+for _, kind in ipairs(kinds) do checked[#checked + 1] = ':polled:' .. kind end
+local cursors, moved = redis.call('HMGET', KEYS.repairCursors, unpack(checked)), {}
 
 -- Returns the next part of a key: its entries, and the value of each.
 local function part(command, index)
-  local reply = redis.call(command, key .. parts[index], cursors[index] or '0', 'COUNT', ARGV.count)
-  moved[#moved + 1] = parts[index]
+  local reply = redis.call(command, key .. checked[index], cursors[index] or '0', 'COUNT', ARGV.count)
+  moved[#moved + 1] = checked[index]
   moved[#moved + 1] = reply[1]
   local entries, values = {}, {}
   for i = 1, #reply[2], 2 do
@@ -48,7 +48,7 @@ local function itemsOf(of, members)
 end
 
 -- A member that was polled once is tracked. Its lost entry is made anew.
-for index = 2, #parts do
+for index = 2, #checked do
   local polled = part('ZSCAN', index)
   local items = itemsOf(':items', polled)
   for i, member in ipairs(polled) do
