@@ -150,6 +150,57 @@ test('an attempt is noted with any value in place of its numbers', async () => {
   expect(ended).toMatchObject({ outcome: 'delivered', moved: 'recovered' });
 });
 
+test('a delivered delivery has its attempts and the claims that its entry lacks, and is not opened or failed again', async () => {
+  const { redis, keys, deliveries, lease } = await deliveryStage(open, {
+    hook: { hook: await open.started(new Hook()) },
+  });
+  const opening = {
+    receiver: 'hook',
+    deliveries: ['evt_1', 'evt_2', 'evt_3'].map((id) => {
+      return { id, entry: `${id.slice(4)}-0`, claimKeys: [CLAIM_KEY], subject: null };
+    }),
+    replay: null,
+    cursor: null,
+    process: 'p',
+  };
+  const short = CLAIM_KEY.slice(0, CLAIM_KEY.indexOf('|') + 1);
+  await redis.xadd(keys.events, '1-0', 'claimKeys', JSON.stringify([CLAIM_KEY]));
+  await redis.xadd(keys.events, '2-0', 'claimKeys', JSON.stringify([CLAIM_KEY, 'other|intent:x']));
+  await redis.xadd(keys.events, '3-0', 'claimKeys', JSON.stringify([short]));
+  await deliveries.open((await lease.hold()) ?? '', opening);
+  await deliveries.claim('hook', { process: 'p', order: orderOf({ most: 3 }) });
+  const noting = {
+    counts: true,
+    answer: 'no',
+    restMs: null,
+    disableAfterMs: null,
+    process: 'p',
+    nextAtMs: null,
+    nowMs: 2,
+  } as const;
+  const end = async (id: string, outcome: 'delivered' | 'pending') => {
+    const attempt = outcome === 'delivered' ? DELIVERED : FAILED;
+    return (await recordOne(deliveries, 'hook', { ...noting, ids: [id], attempt, outcome })).outcome;
+  };
+  expect(await end('evt_2', 'pending')).toBe('pending');
+  await deliveries.claim('hook', { process: 'p', order: orderOf({ most: 1, held: ['evt_1', 'evt_3'] }) });
+  for (const id of ['evt_1', 'evt_2', 'evt_3']) expect(await end(id, 'delivered')).toBe('delivered');
+  const delivered = { outcome: 'delivered', turn: null, replay: null, deliveredAt: expect.any(Number) };
+  const first = { ...delivered, entry: '1-0', tries: 1, attempts: [], isAsLogged: true };
+  expect(await deliveries.fact('hook', 'evt_1')).toMatchObject(first);
+  expect(await deliveries.fact('hook', 'evt_3')).toMatchObject({ ...first, entry: '3-0' });
+  expect(await deliveries.fact('hook', 'evt_2')).toMatchObject({
+    ...delivered,
+    tries: 2,
+    attempts: [FAILED, DELIVERED],
+    isAsLogged: false,
+    claimKeys: [CLAIM_KEY],
+  });
+  expect(await end('evt_1', 'pending')).toBe('delivered');
+  expect((await deliveries.open((await lease.hold()) ?? '', opening))?.results).toEqual(['done', 'done', 'done']);
+  expect(await redis.keys(`${keys.delivery('hook', '')}*`)).toEqual([keys.delivery('hook', '')]);
+});
+
 test('a delivery whose fact was lost is opened anew and waits neither for itself nor for one behind it', async () => {
   const { redis, keys, deliveries, lease } = await deliveryStage(open, {
     hook: { hook: await open.started(new Hook()) },
