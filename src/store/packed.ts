@@ -1,4 +1,4 @@
-import { constants, deflateRawSync, inflateRawSync } from 'node:zlib';
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
 
 /**
  * Texts of JSON that are stored packed: `~<length>~<base64>`, the raw deflate of the text with the dictionary below. `length`,
@@ -10,7 +10,7 @@ const PACKED = /^~(\d{1,7})~/;
 const LEAST_BYTES = 128;
 const MOST_BYTES = 65_536;
 
-/** Two thirds of the bytes of a usual event are in here; what is most frequent comes last, as deflate prefers. */
+/** Names and values of usual events; the most frequent come last, where references to them are short. */
 const DICTIONARY = Buffer.from(
   [
     '"proof":{"payment":"fulfilment","refund":"verified","endpoints":[{"host":"blockNumber":"finalized":true,"logIndex":',

@@ -197,7 +197,11 @@ test('a delivered delivery has its attempts and the claims that its entry lacks,
     claimKeys: [CLAIM_KEY],
   });
   expect(await end('evt_1', 'pending')).toBe('delivered');
-  expect((await deliveries.open((await lease.hold()) ?? '', opening))?.results).toEqual(['done', 'done', 'done']);
+  expect((await deliveries.open((await lease.hold()) ?? '', opening))?.results).toEqual([
+    'done',
+    'done',
+    'done',
+  ]);
   expect(await redis.keys(`${keys.delivery('hook', '')}*`)).toEqual([keys.delivery('hook', '')]);
 });
 

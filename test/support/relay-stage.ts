@@ -67,7 +67,8 @@ export function relayStage(later: (close: () => Promise<unknown>) => void, url?:
       return follow({ cursor, ahead: null, receivers }, lease, deps);
     },
     cursors: async () => redis.hgetall(keys.cursors),
-    outcome: async (receiver: string, id: string) => (await stores.deliveries.fact(receiver, id))?.outcome ?? null,
+    outcome: async (receiver: string, id: string) =>
+      (await stores.deliveries.fact(receiver, id))?.outcome ?? null,
     /** The events that are noted as lost by a receiver. */
     lostBy: async (receiver: string) => redis.lrange(keys.dropped(receiver), '0', '-1'),
     /** Makes a logged event wait for a subscription key. */
