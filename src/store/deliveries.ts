@@ -1,7 +1,13 @@
 import { parseDeliveryId } from '../domain/events/event.ts';
 import { MOST_OPEN } from './backlog.ts';
 import type { RedisClient } from './commands.ts';
-import { type Attempt, type DeliveryFact, type DeliveryOutcome, deliveredFields, FACT } from './delivery-fact.ts';
+import {
+  type Attempt,
+  type DeliveryFact,
+  type DeliveryOutcome,
+  deliveredFields,
+  FACT,
+} from './delivery-fact.ts';
 import type { Keys } from './keys.ts';
 import { operatorSubject } from './operator-event.ts';
 import { type ReceiverMove, receiverEvent } from './receivers.ts';
