@@ -91,7 +91,7 @@ export function assemblePolling({
     },
   });
   const queues = new PollQueues({ redis, keys });
-  const directories = new DirectoryStore(redis, keys, onForeign);
+  const directories = new DirectoryStore(redis, keys, { onForeign, process });
   const discovery = new ChainDiscovery({
     redis,
     client,

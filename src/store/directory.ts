@@ -37,11 +37,18 @@ export class DirectoryStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   readonly #onForeign: OnForeign;
+  readonly #process: string;
 
-  constructor(redis: RedisClient, keys: Keys, onForeign: OnForeign = () => undefined) {
+  /** `process` is the process with whose end its turn ends (queues/heartbeat.ts); "" for one without a heartbeat. */
+  constructor(
+    redis: RedisClient,
+    keys: Keys,
+    { onForeign = () => undefined, process = '' }: { onForeign?: OnForeign; process?: string } = {},
+  ) {
     this.#redis = redis;
     this.#keys = keys;
     this.#onForeign = onForeign;
+    this.#process = process;
   }
 
   /** Reads both lists. A list of another shape counts as never read, and is fetched anew. */
@@ -78,11 +85,13 @@ export class DirectoryStore {
 
   /** True when it is this process's turn to fetch the lists; no other process gets a turn for so long from now. */
   async claimTurn(forMs: number): Promise<boolean> {
-    return (await this.#redis.set(this.#keys.directoryTurn, '1', 'PX', forMs, 'NX')) === 'OK';
+    const turn = `turn ${this.#process}`;
+    return (await this.#redis.set(this.#keys.directoryTurn, turn, 'PX', forMs, 'NX')) === 'OK';
   }
 
+  /** Ends this process's turn. The wait is that of the upstream, and outlives the process. */
   async delayNextTurn(forMs: number): Promise<void> {
-    await this.#redis.pexpire(this.#keys.directoryTurn, Math.round(forMs));
+    await this.#redis.set(this.#keys.directoryTurn, 'waiting', 'PX', Math.round(forMs), 'XX');
   }
 }
 

@@ -424,10 +424,10 @@ export const scripts = {
     args: { subject: arg.text, isImported: arg.flag },
     reply: reply.flag,
   }),
-  /** Frees the leases that processes hold which are gone. */
+  /** Frees the leases and the turn that processes hold which are gone. */
   freeLeases: script({
-    file: 'free-leases-4',
-    keys: ['relayLease', 'checksLease', 'booksLease', 'configLease'],
+    file: 'free-leases-5',
+    keys: ['relayLease', 'checksLease', 'booksLease', 'configLease', 'directoryTurn'],
     args: { processes: arg.list(arg.text) },
     reply: reply.number,
   }),

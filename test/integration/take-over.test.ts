@@ -8,6 +8,7 @@ import { Heartbeat } from '../../src/queues/heartbeat.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { receiverText } from '../../src/store/definitions.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
+import { DirectoryStore } from '../../src/store/directory.ts';
 import { FencedLease } from '../../src/store/lease.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { type ProcessInstance, readSystemProcess } from '../../src/store/process-instance.ts';
@@ -62,13 +63,15 @@ async function stage() {
     const holders = leaseKeys.map((keys) => new FencedLease(redis, keys, process));
     const tokens = await Promise.all(holders.map((lease) => lease.hold()));
     const claimed = await deliveries.claim(name, { process, order: ONE });
-    const { polls } = await plan.claim('status', { process, most: 1, aheadMs: 0, sent: [] });
+    const { polls } = await plan.claim('status', { process, most: 1, aheadMs: 100, sent: [] });
+    const hasTurn = await new DirectoryStore(redis, keys, { process }).claimTurn(60_000);
     const found = await checks.claim(`${process} 1`, new Map([[CHAIN, 1]]));
     return {
       leases: tokens.filter((token) => token !== null).length,
       deliveries: claimed.claimed.length,
       polls: polls.length,
       checks: found.claimed.length,
+      turns: hasTurn ? 1 : 0,
     };
   };
   const opener = new FencedLease(redis, { lease: keys.relayLease, fence: keys.relayFence });
@@ -90,8 +93,8 @@ async function stage() {
   return { redis, keys, senders, claimAll, begin };
 }
 
-const ALL = { leases: 4, deliveries: 1, polls: 1, checks: 1 };
-const NOTHING = { leases: 0, deliveries: 0, polls: 0, checks: 0 };
+const ALL = { leases: 4, deliveries: 1, polls: 1, checks: 1, turns: 1 };
+const NOTHING = { leases: 0, deliveries: 0, polls: 0, checks: 0, turns: 0 };
 
 /** A program that does nothing, as another process sees it. */
 async function idleProgram() {

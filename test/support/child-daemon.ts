@@ -14,19 +14,25 @@ const LINE = z.looseObject({ msg: z.string() });
 /** One line of a daemon's log. */
 export type LogLine = z.infer<typeof LINE>;
 
+/** Runs a program in a pid namespace of its own, as in a container: others cannot see whether it has ended. */
+export const ELSEWHERE = ['unshare', '--pid', '--fork', '--kill-child', '--mount-proc'];
+
 /** A daemon in a process of its own, which a test can kill. */
 export class ChildDaemon {
   readonly #yaml: string;
-  readonly #nodeArgs: readonly string[];
+  readonly #command: readonly string[];
   readonly lines: LogLine[] = [];
   #waiting: (() => void)[] = [];
   #child: ChildProcess | null = null;
   #exited: Promise<void> = Promise.resolve();
 
-  /** `nodeArgs` go before the program, such as `--import` of a module that shifts the clock. */
-  constructor(config: TestConfig, nodeArgs: readonly string[] = []) {
+  /**
+   * `nodeArgs` go before the program, such as `--import` of a module that shifts the clock; `within` is a command that runs it,
+   * such as `ELSEWHERE`.
+   */
+  constructor(config: TestConfig, nodeArgs: readonly string[] = [], within: readonly string[] = []) {
     this.#yaml = configYaml(config);
-    this.#nodeArgs = nodeArgs;
+    this.#command = [...within, process.execPath, ...nodeArgs];
   }
 
   /** Starts the daemon; resolves when it logs that it has started. */
@@ -34,7 +40,8 @@ export class ChildDaemon {
     const folder = await mkdtemp(join(tmpdir(), 'intentwatch-child-'));
     const file = join(folder, 'intentwatch.yaml');
     await writeFile(file, this.#yaml);
-    const child = spawn(process.execPath, [...this.#nodeArgs, MAIN, 'start', '--config', file], {
+    const [command = '', ...args] = this.#command;
+    const child = spawn(command, [...args, MAIN, 'start', '--config', file], {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { ...process.env, ...COMPILED },
     });

@@ -9,7 +9,7 @@ export function opening(): {
   /** Starts a part and closes it after the test. */
   started: <T extends { start(): Promise<void>; close(): Promise<void> }>(part: T) => Promise<T>;
   /** A daemon in a process of its own, ended after the test. */
-  child: (config: TestConfig, nodeArgs?: readonly string[]) => ChildDaemon;
+  child: (config: TestConfig, nodeArgs?: readonly string[], within?: readonly string[]) => ChildDaemon;
 } {
   const open: (() => Promise<unknown>)[] = [];
   afterEach(async () => {
@@ -23,8 +23,8 @@ export function opening(): {
       later(() => part.close());
       return part;
     },
-    child: (config, nodeArgs = []) => {
-      const daemon = new ChildDaemon(config, nodeArgs);
+    child: (config, nodeArgs = [], within = []) => {
+      const daemon = new ChildDaemon(config, nodeArgs, within);
       later(() => daemon.kill());
       return daemon;
     },
