@@ -130,7 +130,7 @@ export class Heartbeat {
     });
     if (isVoid) this.#life += 1;
     // What was seen before a gap is no evidence: the connections of all processes may have been closed meanwhile.
-    if (isVoid || startedAt - this.#beatAt > LATE_MS) this.#cutOff.clear();
+    if (isVoid || performance.now() - this.#beatAt > LATE_MS) this.#cutOff.clear();
     this.#beatAt = startedAt;
     const proven = await this.#prove(others, nowMs);
     const all = [...gone, ...proven];
