@@ -14,7 +14,8 @@
     nowMs   number  Redis time
     isVoid  flag    true when it did not count as alive before: its claims may be another's by now
     gone    list of text  processes that have ended, were declared gone, or whose heartbeat has stopped
-    others  list of (process text, lease text, instance text)  other processes that count as alive; `lease` is that time
+    others  list of (process text, lease text, instance text)  processes of other instances that count as alive; `lease` is
+                                                               that time
 
   A process whose own heartbeat is late does not name those whose heartbeat has stopped: the clock has jumped, or all processes
   were stopped. The others first get the time for a heartbeat.
@@ -35,11 +36,14 @@ local at = string.format('%.0f', now)
 local isVoid = not livedUntil or livedUntil < now
 local gone = redis.call('ZRANGEBYSCORE', KEYS.senders, '-inf', isVoid and '0' or '(' .. at, 'LIMIT', 0, 100)
 local alive, others = redis.call('ZRANGEBYSCORE', KEYS.senders, at, '+inf', 'WITHSCORES', 'LIMIT', 0, 100), {}
-for index = 1, #alive, 2 do
-  if alive[index] ~= ARGV.process then
-    others[#others + 1] = alive[index]
-    others[#others + 1] = alive[index + 1]
-    others[#others + 1] = redis.call('HGET', KEYS.instances, alive[index]) or ''
+local names = {}
+for index = 1, #alive, 2 do names[#names + 1] = alive[index] end
+for index, instance in ipairs(redis.call('HMGET', KEYS.instances, unpack(names))) do
+  -- One of the same instance lives as long as the caller.
+  if names[index] ~= ARGV.process and instance ~= ARGV.instance then
+    others[#others + 1] = names[index]
+    others[#others + 1] = alive[2 * index]
+    others[#others + 1] = instance or ''
   end
 end
 return { at, isVoid and '1' or '0', gone, others }
