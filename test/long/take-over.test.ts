@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { expect, inject, test } from 'vitest';
-import { connect, disconnect, redisTimeMs } from '../../src/store/connection.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
+import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { ELSEWHERE } from '../support/child-daemon.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { hourOfEvents } from '../support/delivery-stage.ts';
