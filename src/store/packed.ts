@@ -41,9 +41,7 @@ const DICTIONARY = Buffer.from(
 const OPTIONS = {
   dictionary: DICTIONARY,
   windowBits: 12,
-  memLevel: 5,
-  strategy: constants.Z_DEFAULT_STRATEGY,
-};
+  memLevel: 5 };
 
 /** Packs a text, where that makes it shorter. */
 export function pack(text: string): string {
