@@ -41,7 +41,8 @@ const DICTIONARY = Buffer.from(
 const OPTIONS = {
   dictionary: DICTIONARY,
   windowBits: 12,
-  memLevel: 5 };
+  memLevel: 5,
+};
 
 /** Packs a text, where that makes it shorter. */
 export function pack(text: string): string {
