@@ -340,28 +340,6 @@ test('times that a clock of Redis noted that was an hour ahead hold up nothing',
   expect(Number(await redis.zscore(keys.senders, 'q'))).toBeLessThan(aheadMs);
 });
 
-test('an open delivery that a version before this one had expire is stored for as long as it waits', async () => {
-  const { redis, keys, deliveries, lease } = await deliveryStage(open, {
-    hook: { hook: await open.started(new Hook()) },
-  });
-  const ids = ['evt_1', 'evt_2'];
-  await deliveries.open((await lease.hold()) ?? '', {
-    receiver: 'hook',
-    deliveries: ids.map((id) => ({
-      id,
-      entry: `${id.slice(4)}-0`,
-      claimKeys: [CLAIM_KEY],
-      subject: 'intent:x',
-    })),
-    replay: null,
-    cursor: null,
-    process: 'p',
-  });
-  await redis.pexpire(keys.delivery('hook', 'evt_2'), 60_000);
-  await deliveries.repair('hook');
-  expect(await redis.pttl(keys.delivery('hook', 'evt_2'))).toBe(-1);
-});
-
 test('a clock of Redis that jumps over disableAfter does not disable a receiver; the confirmed time does', async () => {
   const { redis, keys, deliveries, states, lease } = await deliveryStage(open, {
     hook: { hook: await open.started(new Hook()) },
