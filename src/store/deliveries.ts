@@ -87,7 +87,8 @@ type ClaimReply = Awaited<ReturnType<typeof scripts.claimDeliveries>>;
  * An attempt of deliveries that ended, `ids`: the leading one first. `nextAtMs`: time of the next try, null where that is
  * unchanged; `counts`: it uses up one of their attempts; `answer`: the whole answer, of which the attempt stores the beginning;
  * `restMs`: wait that the receiver requested. `disableAfterMs`: span of failures alone that disables the receiver, null when the
- * attempt has no bearing on it. `process` is null for the end of an unsent delivery, `nowMs` is Redis time.
+ * attempt has no bearing on it. `process` is null for the end of an unsent delivery, `nowMs` is Redis time. `isLogged`: the
+ * claims of all its deliveries are those of their entries; otherwise the script compares them.
  */
 export type EndedAttempt = {
   ids: readonly [string, ...string[]];
@@ -100,6 +101,7 @@ export type EndedAttempt = {
   restMs: number | null;
   disableAfterMs: number | null;
   process: string | null;
+  isLogged?: boolean;
 };
 
 /** The stored outcome of an attempt. `moved`: a move of the receiver that the operator is notified of. */
@@ -287,6 +289,7 @@ export class DeliveryStore {
         ends: ends.map((ended) => ({
           ...ended,
           ids: ended.ids.join(' '),
+          isLogged: ended.isLogged === true,
           failing: ended.outcome === 'delivered' ? '' : event('failing', ended),
           disabled: ended.outcome === 'delivered' ? '' : event('disabled', ended),
         })),

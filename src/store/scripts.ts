@@ -718,6 +718,7 @@ export const scripts = {
         answer: arg.text,
         restMs: arg.optional(arg.number),
         disableAfterMs: arg.optional(arg.number),
+        isLogged: arg.flag,
         failing: arg.text,
         disabled: arg.text,
       }),

@@ -21,12 +21,13 @@ import type { Registry } from '../../store/registry.ts';
 
 /**
  * An open delivery with its event as the receiver gets it. The event is null where it has expired from the log (`isGone`) or
- * cannot be read; `missing` states why. `waits`: a newer version can read it.
+ * cannot be read; `missing` states why. `waits`: a newer version can read it. `isLogged`: its claims are those of the entry.
  */
 export type PendingDelivery = {
   id: string;
   fact: DeliveryFact;
   event: RenderedEvent | null;
+  isLogged: boolean;
   missing: string | null;
   isGone: boolean;
   waits: boolean;
@@ -87,11 +88,13 @@ function withEvent(
   if (event !== null) {
     const rendered = renderEvent(event, fact.claimKeys, subscriptions, directory);
     const shown = fact.suspended === '' ? rendered : withSuspended(rendered);
-    return { id, fact, event: shown, missing: null, isGone: false, waits: false };
+    const isLogged = entry?.kind === 'event' && entry.claimKeys.join('\n') === fact.claimKeys.join('\n');
+    return { id, fact, event: shown, isLogged, missing: null, isGone: false, waits: false };
   }
   const isUnreadable = entry?.kind === 'unreadable';
   const missing = isUnreadable ? `the event's entry in the log cannot be read: ${entry.reason}` : null;
-  return { id, fact, event, missing, isGone: !isUnreadable, waits: isUnreadable && isOfNewerVersion(entry) };
+  const waits = isUnreadable && isOfNewerVersion(entry);
+  return { id, fact, event, isLogged: false, missing, isGone: !isUnreadable, waits };
 }
 
 /** Rest of a receiver that reports too many requests and names no time or too short a one, ms. */

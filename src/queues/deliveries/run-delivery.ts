@@ -209,7 +209,7 @@ function takesOne(receiver: string): string {
 }
 
 function endOf(
-  { lead, deliveries, process }: Message,
+  { lead, deliveries, batch, process }: Message,
   { result, atMs }: TimedAttempt,
   { clock, receiver }: { clock: ClaimTime; receiver: Receiver },
 ): EndedAttempt {
@@ -233,6 +233,8 @@ function endOf(
     answer: outcome === 'delivered' ? '' : answer,
     disableAfterMs: receiver.disableAfterMs,
     process,
+    // Claims may be added to a delivery of a batch that no process has claimed.
+    isLogged: batch === null && process !== null && deliveries.every((delivery) => delivery.isLogged),
     nowMs,
   };
 }

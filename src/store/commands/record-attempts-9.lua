@@ -24,13 +24,14 @@
     deliveryPrefix  text   prefix of the receiver's delivery keys
     replayPrefix    text   prefix of replay keys
     tracked         text   key of the definitions of subjects that are tracked by themselves
-    ends            ...(ids text, process text?, attempt json, outcome "pending" | "delivered" | "dead", nextAtMs number?, counts flag, answer text, restMs number?, disableAfterMs number?, failing text, disabled text)
+    ends            ...(ids text, process text?, attempt json, outcome "pending" | "delivered" | "dead", nextAtMs number?, counts flag, answer text, restMs number?, disableAfterMs number?, isLogged flag, failing text, disabled text)
                            `ids`: its deliveries, separated by spaces, the one that led first; `process` that made it, none for
                            the end of a delivery that was not sent; `outcome` of the deliveries after the attempt; `nextAtMs`:
                            time at which they are tried again, none for no change; `counts`: it uses up one of their attempts;
                            `answer`: the whole one, the attempt has its beginning; `restMs`: wait that the receiver requested;
                            `disableAfterMs`: span of nothing but failures that disables the receiver, none when the attempt
-                           does not count for that; `failing` and `disabled`: event JSON for these moves
+                           does not count for that; `isLogged`: the subscription keys of all its deliveries are those of their
+                           entries; `failing` and `disabled`: event JSON for these moves
 
   returns
     nowMs          number   Redis time
@@ -136,6 +137,7 @@ local function recordSuccess(ended)
       if fact.outcome == 'dead' then redis.call('ZREM', KEYS.dead, id) end
       setDelivered(prefix, id, fact, {
         events = KEYS.events,
+        isLogged = ended.isLogged == '1',
         atMs = pace.now,
         tries = oneMore(fact.tries),
         attempts = fact.attempts and withAttempt(fact.attempts, cjson.decode(ended.attempt)),
@@ -236,7 +238,7 @@ for index = 1, #ARGV.ends do
   local ended = {
     ids = {}, facts = {}, isMember = {},
     process = ARGV.ends[index].process, attempt = ARGV.ends[index].attempt, outcome = ARGV.ends[index].outcome,
-    nextAtMs = ARGV.ends[index].nextAtMs, counts = ARGV.ends[index].counts, answer = ARGV.ends[index].answer,
+    nextAtMs = ARGV.ends[index].nextAtMs, isLogged = ARGV.ends[index].isLogged, counts = ARGV.ends[index].counts, answer = ARGV.ends[index].answer,
     restMs = ARGV.ends[index].restMs, disableAfterMs = ARGV.ends[index].disableAfterMs,
     failing = ARGV.ends[index].failing, disabled = ARGV.ends[index].disabled,
   }

@@ -41,13 +41,15 @@ local function areLogged(claimKeys, events, entry)
   return true
 end
 
--- Replaces the fact of an open delivery by its delivered form.
+-- Replaces the fact of an open delivery by its delivered form. `delivered` is { events, atMs, tries, attempts (nil), isLogged (its
+-- subscription keys are those of the entry, as its process has found; else they are compared) }.
 local function setDelivered(prefix, id, fact, delivered)
   local atMs, more = string.match(fact.entry or '', '^(%d+)%-%d+$'), {}
   local function note(field, value)
     if value then more[#more + 1] = cjson.encode(field) .. ':' .. cjson.encode(value) end
   end
-  if not areLogged(fact.claimKeys, delivered.events, fact.entry) then note('claimKeys', fact.claimKeys) end
+  local isLogged = delivered.isLogged or areLogged(fact.claimKeys, delivered.events, fact.entry)
+  if not isLogged then note('claimKeys', fact.claimKeys) end
   note('suspended', fact.suspended)
   note('attempts', delivered.attempts)
   local afterMs = string.format('%.0f', delivered.atMs - tonumber(atMs or '0'))
