@@ -28,7 +28,7 @@ export function keccak256(text: string): string {
   return Buffer.from(state.buffer, 0, 32).toString('hex');
 }
 
-/** One round. A lane is a pair of words: `2 * lane` its lower half, the next its upper. `columns` is room for ten words. */
+/** One round. A lane is a pair of words: `2 * lane` its lower half, the next its upper. `columns` holds ten words. */
 function permute(state: Int32Array, columns: Int32Array, constant: readonly [number, number]): void {
   columns.fill(0);
   for (let word = 0; word < 50; word++) columns[word % 10] = at(columns, word % 10) ^ at(state, word);

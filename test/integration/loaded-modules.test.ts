@@ -29,7 +29,7 @@ function begin(args: string[], env: Record<string, string> = {}): Promise<Progra
 }
 
 /** Packages, and folders or files of `src`, that a program loaded until its end. */
-async function loadedBy(program: Program): Promise<{ packages: string[]; parts: string[] }> {
+async function loadedBy(program: Program): Promise<{ packages: string[]; folders: string[] }> {
   const [, list = ''] = await program.line(/^loaded (.+)/);
   await program.ending();
   const names = z.array(z.string()).parse(JSON.parse(list));
@@ -37,20 +37,20 @@ async function loadedBy(program: Program): Promise<{ packages: string[]; parts: 
     names.filter((name) => !name.startsWith('src/')),
     names.filter((name) => name.startsWith('src/')),
   ];
-  return { packages, parts: [...new Set(files.map((file) => file.split('/').slice(0, 2).join('/')))] };
+  return { packages, folders: [...new Set(files.map((file) => file.split('/').slice(0, 2).join('/')))] };
 }
 
 test('--version loads no command', async () => {
-  const { packages, parts } = await loadedBy(await begin(['--version']));
+  const { packages, folders } = await loadedBy(await begin(['--version']));
   expect(packages).toEqual(['commander']);
-  expect(parts).not.toContain('src/client');
+  expect(folders).not.toContain('src/client');
 });
 
 test('ls loads the shapes of its answers, but nothing of the daemon', async () => {
-  const { packages, parts } = await loadedBy(await begin(['ls', '--url', 'http://127.0.0.1:1']));
+  const { packages, folders } = await loadedBy(await begin(['ls', '--url', 'http://127.0.0.1:1']));
   expect(packages.toSorted()).toEqual(['@scure/base', 'commander', 'zod']);
   for (const part of ['src/daemon', 'src/metrics', 'src/books', 'src/chains', 'src/pollers'])
-    expect(parts).not.toContain(part);
+    expect(folders).not.toContain(part);
 });
 
 test('a daemon that only sends webhooks loads no chain, no mail and no database', async () => {
