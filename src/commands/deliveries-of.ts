@@ -66,7 +66,9 @@ export async function withDeliveries<T>(
       onChecked: () => undefined,
       onFile: () => undefined,
     });
-    return use(assembleOperations(config, { redis, keys, epoch, directory, process: '', onForeign: () => undefined }));
+    return use(
+      assembleOperations(config, { redis, keys, epoch, directory, process: '', onForeign: () => undefined }),
+    );
   });
 }
 

@@ -41,9 +41,9 @@ type Evidence = {
  *            |                                                        | it ends itself ─► gone
  *   cut off  | its heartbeat is late, Redis has seen all its          | a heartbeat or a connection ─► alive;
  *            | connections close, and the system does not show it     | GRACE_MS later ─► gone
- *   gone     | as above; or the system shows that it has ended, and   | its claims were taken over ─► removed
+ *   gone     | as above; or the system shows that it has ended, and   | another has its claims ─► removed    
  *            | no connection of it is open                            |
- *   removed  | all its claims were taken over                         | a heartbeat ─► alive, in its next life
+ *   removed  | others have all its claims                             | a heartbeat ─► alive, in its next life
  *
  * A process that the system shows running is never cut off: it is frozen at most. Where neither the system nor Redis shows anything
  * of it (another machine and a Cluster, or an ACL without CLIENT LIST), only the end of its lease makes it gone.

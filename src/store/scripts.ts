@@ -768,7 +768,7 @@ export const scripts = {
     args: { suspension: arg.text, from: arg.text, count: arg.number },
     reply: reply.fields({ next: reply.text, released: reply.number }),
   }),
-  /** Removes processes whose claims were taken over, but not those that have sent a heartbeat since. */
+  /** Removes processes whose claims others have, but not those that have sent a heartbeat since. */
   removeGone: script({
     file: 'remove-gone-2',
     keys: ['senders', 'instances'],

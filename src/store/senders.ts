@@ -42,7 +42,7 @@ export class SenderStore {
     await this.#redis.zadd(this.#keys.senders, 0, process);
   }
 
-  /** Removes processes whose claims were taken over, but not those that have renewed their lease. */
+  /** Removes processes whose claims others have, but not those that have renewed their lease. */
   async remove(processes: readonly string[]): Promise<void> {
     await scripts.removeGone(this.#redis, { keys: this.#keys, args: { processes } });
   }
@@ -53,7 +53,7 @@ export class SenderStore {
   }
 
   /**
-   * Returns the names of all connections. Null where they cannot be known: the ACL of Redis forbids that, or a Cluster, whose
+   * Returns the names of all connections. Null where they cannot be found: the ACL of Redis forbids that, or a Cluster, whose
    * nodes each know their own.
    */
   async connections(): Promise<Set<string> | null> {

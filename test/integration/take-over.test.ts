@@ -128,7 +128,7 @@ test('takes over at once from a process that has ended itself', async () => {
   expect(await claimAll('q')).toEqual(ALL);
 });
 
-test('takes nothing from a process that is stopped, nor from one of which nothing is known', async () => {
+test('takes nothing from a process that is stopped, nor from one of which nothing is shown', async () => {
   const { redis, keys, senders, claimAll, begin } = await stage();
   const { child, instance } = await idleProgram();
   child.kill('SIGSTOP');
@@ -175,7 +175,7 @@ test('an open connection is a sign of life, and its absence one of death after a
   });
 });
 
-test('a process whose claims were taken begins none of them once it sends a heartbeat', async () => {
+test('a process whose claims others have begins none of them once it sends a heartbeat', async () => {
   const { redis, keys, senders, begin } = await stage();
   const heartbeat = await begin('p');
   const { life } = heartbeat;

@@ -136,7 +136,7 @@ test.skipIf(!isPermitted)(
 );
 
 test.skipIf(!isPermitted)(
-  'a process elsewhere that was cut off sends nothing of what was taken from it (skipped where unshare is not permitted)',
+  'a process elsewhere that was cut off sends nothing of what another has (skipped where unshare is not permitted)',
   async () => {
     const { proxy, gone, back, repeated } = await stage({ elsewhere: true });
     proxy.onRequest = () => 'cut';
@@ -150,7 +150,7 @@ test.skipIf(!isPermitted)(
 );
 
 test.skipIf(!isPermitted)(
-  'nothing is taken over at a restart of Redis (skipped where unshare is not permitted)',
+  'no claim moves at a restart of Redis (skipped where unshare is not permitted)',
   async () => {
     const { server, isSeen, repeated } = await stage({ elsewhere: true });
     await server.kill();
@@ -160,7 +160,7 @@ test.skipIf(!isPermitted)(
   },
 );
 
-test('a frozen process is not gone before its lease ends, and sends nothing of what was taken from it then', async () => {
+test('a frozen process is not gone before its lease ends, and sends nothing of what another has then', async () => {
   const { first, gone, back, repeated } = await stage({ elsewhere: false });
   first.freeze();
   expect(await gone()).toBeLessThanOrEqual(0);

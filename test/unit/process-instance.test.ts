@@ -63,7 +63,7 @@ test('a later process with the same pid is another one', async () => {
   expect(await hasEnded({ ...(await own()), started: '1' }, await own())).toBe(true);
 });
 
-test('nothing is known of a process of another boot or pid namespace, or where /proc is missing', async () => {
+test('nothing is shown of a process of another boot or pid namespace, or where /proc is missing', async () => {
   const system = await own();
   const gone = { ...system, pid: 4_194_304 + 1 };
   expect(await hasEnded(gone, system)).toBe(true);

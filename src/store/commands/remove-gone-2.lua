@@ -1,5 +1,5 @@
 --[[
-  Removes processes whose claims were taken over, but not those that have sent a heartbeat since.
+  Removes processes whose claims others have, but not those that have sent a heartbeat since.
 
   KEYS
     senders    zset  process -> time until which it counts as alive, ms
