@@ -41,7 +41,7 @@ type Evidence = {
  *            |                                                        | it ends itself ─► gone
  *   cut off  | its heartbeat is late, Redis has seen all its          | a heartbeat or a connection ─► alive;
  *            | connections close, and the system does not show it     | GRACE_MS later ─► gone
- *   gone     | as above; or the system shows that it has ended, and   | another has its claims ─► removed    
+ *   gone     | as above; or the system shows that it has ended, and   | another has its claims ─► removed
  *            | no connection of it is open                            |
  *   removed  | others have all its claims                             | a heartbeat ─► alive, in its next life
  *
