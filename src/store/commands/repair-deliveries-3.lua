@@ -24,8 +24,6 @@ local queue = openQueue(KEYS.queue)
 local ids = redis.call('ZRANGE', KEYS.pending, ARGV.rank, ARGV.rank + ARGV.count - 1)
 local result = { whole(#ids) }
 for _, id in ipairs(ids) do
-  -- Versions before this one set an expiry.
-  redis.call('PERSIST', ARGV.deliveryPrefix .. id)
   if not isQueued(queue, id) then
     local key = ARGV.deliveryPrefix .. id
     local outcome = outcomeOf(ARGV.deliveryPrefix, id)
