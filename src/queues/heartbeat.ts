@@ -99,7 +99,7 @@ export class Heartbeat {
     return this.#life;
   }
 
-  /** Calls back after each takeover: only the processes that are gone knew some due times. */
+  /** Calls back when this process takes over, as only those that are gone knew some due times, and when it begins a life. */
   onTakeOver(listener: () => void): void {
     this.#listeners.push(listener);
   }
@@ -135,6 +135,8 @@ export class Heartbeat {
     const proven = await this.#prove(others, nowMs);
     const all = [...gone, ...proven];
     if (all.length > 0) await this.#takeOver(all);
+    // While it did not count as alive, no other process woke it.
+    else if (isVoid) this.#callBack();
   }
 
   /** Returns the processes that are proven gone, and declared so. */
@@ -175,10 +177,14 @@ export class Heartbeat {
       plan.returnClaims(gone),
       checks.returnClaims(gone),
     ]);
-    for (const listener of this.#listeners) listener();
+    this.#callBack();
     await senders.remove(gone);
     const claimed = counts.reduce((sum, count) => sum + count, 0);
     if (claimed > 0) log.warn({ processes: gone, deliveries: claimed }, 'deliveries.taken_over');
+  }
+
+  #callBack(): void {
+    for (const listener of this.#listeners) listener();
   }
 
   /** Ends the heartbeat: other processes take over what this one still holds. */
