@@ -10,25 +10,25 @@ import { type PollResponse, readPage, strangerFailure } from './poll-response.ts
 export type ShownRecord = { subject: SubjectId; status: string; updatedAt: number | null };
 
 /** An earlier page of a wallet: the digest of its body, null where its results must be read, and its records by their digests. */
-export type KnownPage = {
+export type EarlierPage = {
   body: string | null;
   nextCursor: string | null;
   find: (digest: string) => ShownRecord | null;
 };
 
 /**
- * A page of a wallet. `results`: its records in order, with their content except for those of the known page. `digests`: of its
- * body and content, where it was compared. `isKnown`: it has the body of the known page, and is not read again.
+ * A page of a wallet. `results`: its records in order, with their content except for those of the earlier page. `digests`: of its
+ * body and content, where it was compared. `isSame`: it has the body of the earlier page, and is not read again.
  */
 export type WalletPage = PollResponse & {
   results: readonly (ShownRecord & { digest: string; record: UpstreamRecord | null })[];
   digests: { body: string; content: string } | null;
-  isKnown: boolean;
+  isSame: boolean;
 };
 
 /**
  * Requests a page of a wallet, of all transfers or one status: the first, or a cursor's; with at most `limit` records. It is
- * compared with a known one, where there may be one.
+ * compared with an earlier one, where there may be one.
  */
 export async function pollWallet(
   client: UpstreamClient,
@@ -37,33 +37,33 @@ export async function pollWallet(
     status: string | null;
     cursor: string | null;
     limit: number;
-    known: KnownPage | null;
+    earlier: EarlierPage | null;
   },
   signal: AbortSignal,
 ): Promise<WalletPage> {
-  const { address: wallet, status, cursor, limit, known } = page;
+  const { address: wallet, status, cursor, limit, earlier } = page;
   const query = {
     wallet,
     limit,
     ...(status === null ? {} : { status }),
     ...(cursor === null ? {} : { cursor }),
   };
-  if (known === null) {
+  if (earlier === null) {
     const response = readPage(await client.status(query, { signal }));
-    return { ...response, results: response.records.map(shown), digests: null, isKnown: false };
+    return { ...response, results: response.records.map(shown), digests: null, isSame: false };
   }
-  const { body, find } = known;
+  const { body, find } = earlier;
   const answer = await client.status(query, {
     signal,
-    known: { body, has: (digest) => find(digest) !== null },
+    earlier: { body, has: (digest) => find(digest) !== null },
   });
   const response = readPage(answer);
   const { digests } = answer.value;
-  if (digests === 'known') {
-    return { ...response, nextCursor: known.nextCursor, results: [], digests: null, isKnown: true };
+  if (digests === 'same') {
+    return { ...response, nextCursor: earlier.nextCursor, results: [], digests: null, isSame: true };
   }
   if (digests === null) {
-    return { ...response, results: response.records.map(shown), digests: null, isKnown: false };
+    return { ...response, results: response.records.map(shown), digests: null, isSame: false };
   }
   const records = new Map(response.records.map((record) => [record.raw, record]));
   const results = digests.results.flatMap(({ digest, record }) => {
@@ -74,7 +74,7 @@ export async function pollWallet(
     const unchanged = find(digest);
     return unchanged === null ? [] : { ...unchanged, digest, record: null };
   });
-  return { ...response, results, digests, isKnown: false };
+  return { ...response, results, digests, isSame: false };
 }
 
 function shown(record: UpstreamRecord): ShownRecord & { digest: string; record: UpstreamRecord } {

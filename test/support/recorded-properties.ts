@@ -143,7 +143,7 @@ export function describeRecorded(total: number): void {
               next: statusRecord(kind, 100 + index * 10, one),
             }));
             const body = serve({ results: truths.map(({ next }) => next), nextCursor: null }, how);
-            const page = { address: WALLET, status: null, cursor: null, limit: 50, known: null };
+            const page = { address: WALLET, status: null, cursor: null, limit: 50, earlier: null };
             const response = await responseOf(pollWallet(clientOf('legacy'), page, signal));
             const results = isObject(body) ? body.results : undefined;
             if (!isObject(body) || !Array.isArray(results)) {

@@ -55,7 +55,7 @@ async function pollPage(deps: PollContext, sweep: SweepPage, run: Run): Promise<
   const { start } = run;
   const status = statusOf(scope);
   const findings = openFindings(start);
-  const answer = await readPage(deps, { wallet, status, cursor, limit, known: null }, run);
+  const answer = await readPage(deps, { wallet, status, cursor, limit, earlier: null }, run);
   if ('found' in answer) return shrinkSweep(deps, { start, findings }, { sweep, tooLarge: answer });
   const { response, answeredMs } = answer;
   const ingested = await ingest(

@@ -3,7 +3,7 @@ import { withArrivals } from '../../domain/cadence/arrivals.ts';
 import { afterFitting, afterTooLarge, BLOCKED_MS, effectiveLimit } from '../../domain/cadence/pages.ts';
 import type { Listing } from '../../domain/cadence/wait.ts';
 import { type OpenTransfer, sweepEveryMs } from '../../domain/cadence/wallet.ts';
-import type { KnownPage, WalletPage } from '../../pollers/status.ts';
+import type { EarlierPage, WalletPage } from '../../pollers/status.ts';
 import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { WalletFacts } from '../../store/wallets.ts';
@@ -58,12 +58,12 @@ async function pollListing(deps: PollContext, run: Run): Promise<Polled> {
   const limit = effectiveLimit(facts.limits[listing], nowMs);
   const status = listing === 'head' ? null : listing;
   const last = seenPage(deps, { start, findings, listing });
-  const known = knownOf(last, { start, findings, listing });
-  const page = await readPage(deps, { wallet, status, cursor: null, limit, known }, run);
+  const earlier = earlierPage(last, { start, findings, listing });
+  const page = await readPage(deps, { wallet, status, cursor: null, limit, earlier }, run);
   if ('found' in page) return shrinkListing(deps, { start, findings }, { listing, limit, tooLarge: page });
   const { response, answeredMs } = page;
   noteLimit(findings, listing, afterFitting(facts.limits[listing], { limit, nowMs }));
-  const content = response.isKnown ? (last?.content ?? null) : (response.digests?.content ?? null);
+  const content = response.isSame ? (last?.content ?? null) : (response.digests?.content ?? null);
   findings.facts[`polled:${listing}`] = nowMs;
   findings.facts[`virtual:${listing}`] = start.virtual;
   let ingested: IngestedPage | null = null;
@@ -163,7 +163,7 @@ function seenPage(deps: PollContext, { start, listing }: ListingPoll): SeenPage 
 }
 
 /** What need not be read again of a page: all of it while it may count as unchanged, else the records that do. */
-function knownOf(page: SeenPage | null, poll: ListingPoll): KnownPage {
+function earlierPage(page: SeenPage | null, poll: ListingPoll): EarlierPage {
   const { start, findings } = poll;
   const { nowMs } = start;
   return {
@@ -186,7 +186,7 @@ function noteSeen(
 ): void {
   const { response, last, ingested } = read;
   const { subject: wallet, facts, nowMs } = start;
-  if (response.isKnown) return;
+  if (response.isSame) return;
   if (response.digests === null) {
     pages.remove(wallet, listing);
     return;

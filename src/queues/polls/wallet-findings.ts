@@ -4,7 +4,7 @@ import type { Listing } from '../../domain/cadence/wait.ts';
 import { type OpenTransfer, sweepEveryMs } from '../../domain/cadence/wallet.ts';
 import { coveredWait } from '../../domain/cadence/watched.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
-import { type KnownPage, pollWallet, type WalletPage } from '../../pollers/status.ts';
+import { type EarlierPage, pollWallet, type WalletPage } from '../../pollers/status.ts';
 import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type NotedFacts, openText } from '../../store/wallets.ts';
@@ -26,7 +26,7 @@ type PageRequest = {
   status: string | null;
   cursor: string | null;
   limit: number;
-  known: KnownPage | null;
+  earlier: EarlierPage | null;
 };
 
 /** A page with the time of its answer (`answeredMs`, Redis time). */

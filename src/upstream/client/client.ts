@@ -28,7 +28,7 @@ import {
   readQuoteAnswer,
 } from '../wire/quote.ts';
 import {
-  type KnownContent,
+  type EarlierContent,
   readStatusPage,
   STATUS_PAGE_EXPECTED,
   type StatusPage,
@@ -109,19 +109,19 @@ export class UpstreamClient {
   }
 
   /**
-   * Records of one exact filter, or a page of a wallet; without what is `known` of it. An unknown id gives a record of status
-   * `unknown`.
+   * Records of one exact filter, or a page of a wallet; without the results of an `earlier` one. An unknown id gives a record
+   * of status `unknown`.
    */
   async status(
     query: StatusQuery,
-    { known, ...options }: RequestOptions & { known?: KnownContent } = {},
+    { earlier, ...options }: RequestOptions & { earlier?: EarlierContent } = {},
   ): Promise<Answer<StatusPage>> {
     return this.request(
       {
         endpoint: 'status',
         expected: STATUS_PAGE_EXPECTED,
         read: readStatusPage,
-        readBody: known === undefined ? undefined : (text) => readPageText(text, known),
+        readBody: earlier === undefined ? undefined : (text) => readPageText(text, earlier),
         path: statusPath(query),
       },
       options,

@@ -3,9 +3,9 @@ import { readChains, readTokens } from '../wire/chain-list.ts';
 import { readOpenQuotes } from '../wire/open-quote.ts';
 import { readQuoteAnswer } from '../wire/quote.ts';
 import {
-  type KnownContent,
+  type EarlierContent,
   RESULTS,
-  readKnownBody,
+  readSameBody,
   readSplitPage,
   readStatusPage,
   type StatusPage,
@@ -49,13 +49,13 @@ export function readText<T>(
   return read(body);
 }
 
-/** Reads a page of the status endpoint, except for the results that are known from an earlier one. */
-export function readPageText(text: string, known: KnownContent): ParsedBody<StatusPage> {
-  const same = readKnownBody(text, known);
+/** Reads a page of the status endpoint, except for the results of an earlier one. */
+export function readPageText(text: string, earlier: EarlierContent): ParsedBody<StatusPage> {
+  const same = readSameBody(text, earlier);
   if (same !== null) return { value: same };
   try {
     const split = splitJson(text, RESULTS, { limits: limitsOf('status'), longNumber: 'drop' });
-    if (split !== null) return readSplitPage(split, { text, known });
+    if (split !== null) return readSplitPage(split, { text, earlier });
   } catch (error) {
     return unparsed(error);
   }

@@ -34,7 +34,7 @@ export type StatusRecord = {
 };
 
 /**
- * Digests of a page: of the body, of all that counts in it, and of each result with its record; `null` for a known or an
+ * Digests of a page: of the body, of all that counts in it, and of each result with its record; `null` for one of the earlier page or an
  * unreadable one.
  */
 export type PageDigests = {
@@ -47,12 +47,12 @@ export type PageDigests = {
  * Content of an earlier page that needs no reading again: the digest of its body, null where its results must be read, and a
  * test for the digests of results.
  */
-export type KnownContent = { body: string | null; has: (digest: string) => boolean };
+export type EarlierContent = { body: string | null; has: (digest: string) => boolean };
 
-/** A page of the status endpoint. `digests` where it was compared with an earlier one; `known`: it has the same body. */
+/** A page of the status endpoint. `digests` where it was compared with an earlier one; `same`: it has the same body. */
 export type StatusPage = {
   records: StatusRecord[];
-  digests: PageDigests | 'known' | null;
+  digests: PageDigests | 'same' | null;
   /** Results without the core of a record; index -1 means `nextCursor`, which is then null. */
   unreadable: { index: number; reason: string }[];
   nextCursor: string | null;
@@ -135,23 +135,23 @@ function digestOf(text: string): string {
 }
 
 /** A page with the body of an earlier one; null for any other body. */
-export function readKnownBody(text: string, known: KnownContent): StatusPage | null {
-  if (known.body === null || digestOf(text) !== known.body) return null;
-  return { records: [], digests: 'known', unreadable: [], nextCursor: null };
+export function readSameBody(text: string, earlier: EarlierContent): StatusPage | null {
+  if (earlier.body === null || digestOf(text) !== earlier.body) return null;
+  return { records: [], digests: 'same', unreadable: [], nextCursor: null };
 }
 
 /** Member of a page that has its results. */
 export const RESULTS = 'results';
 
-/** Reads a page as `readStatusPage` does, except for its known results. */
+/** Reads a page as `readStatusPage` does, except for results of an earlier page. */
 export function readSplitPage(
   { elements, rest, parse }: SplitJson,
-  { text, known }: { text: string; known: KnownContent },
+  { text, earlier }: { text: string; earlier: EarlierContent },
 ): Parsed<StatusPage> {
   if (!isJsonObject(rest)) return { mismatch: `${kindOf(rest)} as the body` };
   const parsed = elements.map((element) => {
     const digest = digestOf(element);
-    return { digest, value: known.has(digest) ? null : { result: parse(element) } };
+    return { digest, value: earlier.has(digest) ? null : { result: parse(element) } };
   });
   if (elements.length > MOST_RESULTS) return { mismatch: `${elements.length} results` };
   const page: StatusPage = { records: [], digests: null, unreadable: [], nextCursor: null };
