@@ -3,8 +3,8 @@ import { makeEvent } from '../../src/domain/events/make-event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { asSubjectId } from '../../src/domain/subjects/subject.ts';
 import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
-import type { Fact } from '../../src/queues/deliveries/matches.ts';
 import { unmatchedReason } from '../../src/queues/deliveries/count-unmatched.ts';
+import type { Fact } from '../../src/queues/deliveries/matches.ts';
 import type { StoredReceiver, StoredSubscription } from '../../src/store/definitions.ts';
 
 const SUBJECT = asSubjectId(`intent:0x${'ab'.repeat(32)}`);
