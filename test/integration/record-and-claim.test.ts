@@ -102,7 +102,8 @@ test('no empty claim follows a delivery', async () => {
     await hook.until((came) => came.length === number);
     await stage.drained('hook');
   }
-  // The first call of a script sends its text. The first claims are those of the start.
+  // The first call of a script sends its text.
   expect(calls.record).toBeGreaterThan(EVENTS / 2);
-  expect(calls.claim).toBeLessThan(EVENTS / 2);
+  // An event that comes while the last record is under way is claimed by itself; the start claims too. None follows in vain.
+  expect(calls.claim).toBeLessThan(1.5 * EVENTS);
 });
