@@ -158,6 +158,8 @@ export class DeliveryWorker {
     const mayClaim = this.#mayClaim(true);
     const order = mayClaim ? this.#order(ends) : null;
     if (mayClaim) this.#isWoken = false;
+    // The claim of another script may precede these ends, which queue deliveries and free places: one more follows it.
+    else if (ends.length > 0 && this.#ordered !== null) this.#isWoken = true;
     if (order !== null) clearTimeout(this.#timer);
     if (ends.length > 0) {
       const claims = await this.#recordAll(ends, order);
