@@ -48,7 +48,7 @@ type Evidence = {
  * A process that the system shows running is never cut off: it is frozen at most. Where neither the system nor Redis shows anything
  * of it (another machine and a Cluster, or an ACL without CLIENT LIST), only the end of its lease makes it gone.
  *
- * A life ends when a heartbeat finds that the process did not count as alive. Deliveries that were claimed in an earlier life may
+ * A life ends when a heartbeat finds that the process did not count as alive, or may not have. Deliveries that were claimed in an earlier life may
  * be another's, and are not begun. While no heartbeat is answered, none is begun either, from before any other process may take
  * over. All other claims have tokens that the scripts compare.
  */
@@ -78,6 +78,8 @@ export class Heartbeat {
   #instance: ProcessInstance = { connection: null, system: null };
   #beatAt = Number.NEGATIVE_INFINITY;
   #life = 0;
+  /** End of its lease by the last heartbeat that was answered (Redis time, ms). */
+  #leaseMs = 0;
   /** Processes that are cut off: the lease of each, and the begin of that (own clock, ms). */
   #cutOff = new Map<string, { lease: string; sinceMs: number }>();
 
@@ -124,10 +126,15 @@ export class Heartbeat {
   async beat(): Promise<void> {
     const { id, senders } = this.#deps;
     const startedAt = performance.now();
-    const { nowMs, isVoid, gone, others } = await senders.heartbeat(id, {
+    const { nowMs, others, ...beat } = await senders.heartbeat(id, {
       leaseMs: LEASE_MS,
       instance: this.#instance,
     });
+    // A heartbeat whose reply was lost is sent again by the client. Only the lost reply may have reported that its lease had ended.
+    const isRepeated = beat.before > this.#leaseMs;
+    this.#leaseMs = beat.lease;
+    const isVoid = beat.isVoid || isRepeated;
+    const gone = isRepeated ? [] : beat.gone;
     if (isVoid) this.#life += 1;
     // What was seen before a gap is no evidence: the connections of all processes may have been closed meanwhile.
     if (isVoid || performance.now() - this.#beatAt > LATE_MS) this.#cutOff.clear();

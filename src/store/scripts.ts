@@ -439,6 +439,8 @@ export const scripts = {
     reply: reply.fields({
       nowMs: reply.number,
       isVoid: reply.flag,
+      before: reply.number,
+      lease: reply.number,
       gone: reply.list(reply.text),
       others: reply.records({ process: reply.text, lease: reply.text, instance: reply.text }),
     }),

@@ -7,6 +7,15 @@ import { scripts } from './scripts.ts';
 /** Another process, as its last heartbeat has left it: its instance, and its lease, which is unique to that heartbeat. */
 export type OtherProcess = { process: string; lease: string; instance: ProcessInstance | null };
 
+type Beat = {
+  nowMs: number;
+  isVoid: boolean;
+  before: number;
+  lease: number;
+  gone: string[];
+  others: OtherProcess[];
+};
+
 /** The processes on one Redis, and which of them are alive. */
 export class SenderStore {
   readonly #redis: RedisClient;
@@ -18,13 +27,13 @@ export class SenderStore {
   }
 
   /**
-   * Renews a process for `leaseMs`. `isVoid`: it did not count as alive, so that its earlier claims may be another's. Returns the
-   * processes that are gone, and the others, at `nowMs` (Redis time).
+   * Renews a process for `leaseMs`. `isVoid`: it did not count as alive, so that its earlier claims may be another's; `before` and
+   * `lease` are the ends of its lease before and now. Returns the processes that are gone, and the others, at `nowMs` (Redis time).
    */
   async heartbeat(
     process: string,
     { leaseMs, instance }: { leaseMs: number; instance: ProcessInstance },
-  ): Promise<{ nowMs: number; isVoid: boolean; gone: string[]; others: OtherProcess[] }> {
+  ): Promise<Beat> {
     const args = { process, leaseMs, instance: JSON.stringify(instance) };
     const { others, ...beat } = await scripts.heartbeat(this.#redis, { keys: this.#keys, args });
     return {

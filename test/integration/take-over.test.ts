@@ -193,6 +193,27 @@ test('a process whose claims others have begins none of them once it sends a hea
   expect(Number(await redis.zscore(keys.senders, 'p'))).toBeGreaterThanOrEqual(Number(lease));
 });
 
+test('a heartbeat that is sent again, since its reply was lost, ends a life and declares nobody gone', async () => {
+  const { redis, keys, senders, begin } = await stage();
+  const heartbeat = await begin('p');
+  // Its lease ends, and it sends only the heartbeats of the test.
+  await heartbeat.close();
+  const { life } = heartbeat;
+  expect(heartbeat.isSure(life)).toBe(true);
+  await senders.heartbeat('q', { leaseMs: LEASE_MS, instance: UNKNOWN });
+  await redis.zincrby(keys.senders, -LEASE_MS - 1_000, 'q');
+  const beforeMs = await redisTimeMs(redis);
+  await eventually('a later time', async () => (await redisTimeMs(redis)) > beforeMs);
+  const lost = await senders.heartbeat('p', { leaseMs: LEASE_MS, instance: UNKNOWN });
+  expect(lost).toMatchObject({ isVoid: true, gone: [] });
+  await heartbeat.beat();
+  expect(heartbeat.isSure(life)).toBe(false);
+  expect(heartbeat.isSure(heartbeat.life)).toBe(true);
+  expect(await redis.hexists(keys.instances, 'q')).toBe(1);
+  await heartbeat.beat();
+  expect(await redis.hexists(keys.instances, 'q')).toBe(0);
+});
+
 test('connections are unknown where the ACL forbids their list', async () => {
   const server = await RedisProcess.create();
   later(() => server.close());

@@ -13,6 +13,8 @@
   returns
     nowMs   number  Redis time
     isVoid  flag    true when it did not count as alive before: its claims may be another's by now
+    before  number  time until which it counted as alive, 0 for none
+    lease   number  time until which it does now
     gone    list of text  processes that have ended, were declared gone, or whose heartbeat has stopped
     others  list of (process text, lease text, instance text)  processes of other instances that count as alive; `lease` is
                                                                that time
@@ -46,4 +48,4 @@ for index, instance in ipairs(redis.call('HMGET', KEYS.instances, unpack(names))
     others[#others + 1] = instance or ''
   end
 end
-return { at, isVoid and '1' or '0', gone, others }
+return { at, isVoid and '1' or '0', string.format('%.0f', livedUntil or 0), most, gone, others }
