@@ -1,5 +1,5 @@
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
-import type { Notifier } from '../../src/notifiers/notifier.ts';
+import type { AttemptResult, Notifier } from '../../src/notifiers/notifier.ts';
 import { DeliveryWorker } from '../../src/queues/deliveries/delivery-worker.ts';
 import { Sender } from '../../src/queues/deliveries/sender.ts';
 import { Heartbeat } from '../../src/queues/heartbeat.ts';
@@ -12,10 +12,26 @@ import { webhookReceiver } from './webhook-receiver.ts';
 
 const DAY_MS = 86_400_000;
 
+type Attempts = {
+  /** Makes an attempt, which is accepted. */
+  attempt: (event: RenderedEvent) => Promise<void>;
+  /** Makes an attempt of several deliveries, and returns whether they are accepted. */
+  together?: (events: readonly RenderedEvent[]) => Promise<boolean>;
+};
+
+function resultOf(isAccepted: boolean): AttemptResult {
+  const result = { httpStatus: null, smtpCode: null, answer: '', durationMs: 1, retryAfterMs: null };
+  return {
+    ...result,
+    outcome: isAccepted ? 'delivered' : 'failed',
+    reason: isAccepted ? 'accepted' : 'refused',
+  };
+}
+
 /** A relay stage with a process that sends to a receiver `hook`; the test opens its deliveries, and makes the attempts. */
 export async function workerStage(
   later: (close: () => Promise<unknown>) => void,
-  { concurrency, attempt }: { concurrency: number; attempt: (event: RenderedEvent) => Promise<void> },
+  { concurrency, attempt, together }: { concurrency: number } & Attempts,
 ) {
   const stage = relayStage(later);
   const { redis, keys, registry, events, stores, deps } = stage;
@@ -34,9 +50,13 @@ export async function workerStage(
   const notifier: Notifier = {
     deliver: async (event) => {
       await attempt(event);
-      const result = { outcome: 'delivered', httpStatus: 204, smtpCode: null, reason: 'HTTP 204' } as const;
-      return { ...result, answer: '', durationMs: 1, retryAfterMs: null };
+      return resultOf(true);
     },
+    ...(together === undefined
+      ? {}
+      : {
+          deliverTogether: async (events) => resultOf(await together(events.map(({ event }) => event))),
+        }),
     close: async () => undefined,
   };
   const receiver = webhookReceiver('http://127.0.0.1:1', { name: 'hook', concurrency });
@@ -48,5 +68,5 @@ export async function workerStage(
   later(() => heartbeat.close());
   worker.start();
   later(() => worker.close(AbortSignal.abort()));
-  return { ...stage, worker };
+  return { ...stage, worker, heartbeat };
 }

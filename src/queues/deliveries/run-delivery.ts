@@ -106,7 +106,9 @@ export async function runDelivery(
   if (message === null || typeof message === 'number') return message;
   // Another process may have claimed it while this one was stalled.
   if (!runner.deps.sender.isSure(clock.life)) return 0;
-  const { sent, attempt } = await makeAttempts(message, runner);
+  const made = await makeAttempts(message, clock, runner);
+  if (made === null) return 0;
+  const { sent, attempt } = made;
   return {
     deliveries: sent.deliveries,
     lead: sent.lead,
@@ -165,17 +167,20 @@ type TimedAttempt = { result: AttemptResult; atMs: number };
 
 /**
  * Sends a message. Where several were to be accepted together and were not, the first is sent by itself and the others are
- * released: any of them may be the one that is refused. Returns the message that was sent in the end.
+ * released: any of them may be the one that is refused. Returns the message that was sent in the end; null where another process
+ * may have claimed the first by then.
  */
 async function makeAttempts(
   message: Message,
+  clock: ClaimTime,
   runner: DeliveryRunner,
-): Promise<{ sent: Message; attempt: TimedAttempt }> {
+): Promise<{ sent: Message; attempt: TimedAttempt } | null> {
   const attempt = await makeAttempt(message, runner);
   const isTogether = message.batch === null && message.deliveries.length > 1;
   if (!isTogether || attempt.result.outcome === 'delivered') return { sent: message, attempt };
   const { lead, deliveries } = message;
   await runner.release(deliveries.filter(({ id }) => id !== lead.id).map(({ id }) => id));
+  if (!runner.deps.sender.isSure(clock.life)) return null;
   const alone = { ...message, deliveries: [lead] };
   return { sent: alone, attempt: await makeAttempt(alone, runner) };
 }
