@@ -273,6 +273,34 @@ test('a daemon delivers to every receiver beside any foreign entries', async () 
   await two.until((came) => came.some(({ event }) => event.id === id));
 });
 
+test.each(['nan', 'inf', '1e400'])('a turn of %s blocks no delivery of its receiver', async (number) => {
+  const deliveries = new DeliveryStore(redis, keys, options());
+  const order = { most: 2, intervalMs: null, isTogether: false, held: [] };
+  const claim = async () => {
+    const { claimed, waitMs } = await deliveries.claim('hook', { process: 'p', order });
+    expect(waitMs === null || Number.isFinite(waitMs)).toBe(true);
+    return claimed.map(({ id }) => id);
+  };
+  const fact = { outcome: 'pending', entry: '1-0', claimKeys: '[]' };
+  await redis.hset(keys.delivery('hook', 'a'), { ...fact, turn: number });
+  await redis.hset(keys.delivery('hook', 'b'), { ...fact, turn: '2' });
+  await redis.zadd(`${keys.queue('hook')}:due`, 1, 'a', 2, 'b');
+  expect(await claim()).toEqual(['a', 'b']);
+  // Nothing is held: both are queued again.
+  expect((await claim()).toSorted()).toEqual(['a', 'b']);
+  await deliveries.release('hook', { process: 'p', ids: ['a', 'b'], afterMs: null });
+  await redis.hset(keys.receiver('hook'), { state: 'failing', probed: number });
+  expect(await claim()).toHaveLength(1);
+  await redis.zadd(`${keys.queue('hook')}:later`, '+inf', 'c');
+  await redis.hset(keys.receiver('hook'), { state: 'ok' });
+  expect(await claim()).toHaveLength(2);
+  for (const id of ['a', 'b']) {
+    await redis.hset(keys.delivery('hook', id), { outcome: 'dead' });
+    await redis.zadd(keys.dead('hook'), 1, id);
+  }
+  expect(await deliveries.renew('', 'hook', ['a', 'b'])).toBe(2);
+});
+
 test('an invalid delivery blocks the place of no other', async () => {
   const hook = await open.started(new Hook());
   const stage = await deliveryStage(open, { hook: { hook, more: { concurrency: 1 } } });

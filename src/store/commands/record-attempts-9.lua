@@ -202,7 +202,7 @@ local function recordFailure(ended)
   end
   leaveQueue(leader)
   removeEnded()
-  local nextAt = tonumber(fact.nextAt or '')
+  local nextAt = finite(fact.nextAt)
   -- While the whole receiver waits, its pace decides the time of the next try.
   if state == 'ok' and nextAt and nextAt > pace.now then redis.call('ZADD', queue.later, whole(nextAt), leader)
   else setDue(queue, leader, prefix .. leader) end

@@ -31,7 +31,7 @@ for index = 1, #ARGV.ids do
   if redis.call('HGET', key, 'outcome') == 'dead' then
     redis.call('HSET', key, 'outcome', 'pending', 'earlierTries', redis.call('HGET', key, 'tries') or '0')
     redis.call('HDEL', key, 'nextAt', 'failedAt')
-    local turn = tonumber(redis.call('HGET', key, 'turn') or '')
+    local turn = numberOf(key, 'turn')
     local openedAt = turn and turn / 1000 or tonumber(string.match(redis.call('HGET', key, 'entry') or '', '^%d+')) or 0
     redis.call('ZADD', KEYS.pending, whole(math.floor(openedAt)), id)
     -- A delivery that waits for another is detected at its turn.

@@ -37,7 +37,7 @@ local function nextDue(queue, list, now, prefix)
     bringForward(queue, list, whole(now), prefix, 500)
     first = redis.call('ZRANGE', list, 0, 0, 'WITHSCORES')
   end
-  return tonumber(first[2] or '')
+  return finite(first[2])
 end
 
 -- Returns at most `most` due deliveries, as ids and turns by turns. A delivery that is tried alone differs from the one before it.

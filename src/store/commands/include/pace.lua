@@ -55,7 +55,13 @@ local function isCautious(state) return state == 'resting' or state == 'failing'
 
 local function stateOf(receiver) return redis.call('HGET', receiver, 'state') or 'ok' end
 
-local function numberOf(key, field) return tonumber(redis.call('HGET', key, field) or '') end
+-- Returns the number of a stored text; nil for none. Lua reads "nan" and "inf" as numbers, and Redis refuses them as scores.
+local function finite(text)
+  local number = tonumber(text or '')
+  return number and number - number == 0 and number or nil
+end
+
+local function numberOf(key, field) return finite(redis.call('HGET', key, field)) end
 
 -- Adds to a number of a hash. Any other value counts as 0: an attempt is recorded with any value in the field.
 local function add(key, field, change)
@@ -226,7 +232,7 @@ end
 local function paceAllows(receiver, now, wanted, underWay, intervalMs)
   local stored = redis.call('HMGET', receiver, 'state', 'notBefore', 'span', 'slot', 'probed')
   local state = stored[1] or 'ok'
-  local allowed = { most = 0, state = state, cautious = isCautious(state), probed = tonumber(stored[5] or '') }
+  local allowed = { most = 0, state = state, cautious = isCautious(state), probed = finite(stored[5]) }
   if isHeld(state) then return allowed end
   if allowed.cautious then
     local waitMs = startOf(stored[2], stored[3], now) - now

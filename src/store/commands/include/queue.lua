@@ -12,7 +12,7 @@ local function openQueue(base)
 end
 
 local function setDue(queue, id, key)
-  redis.call('ZADD', queue.due, whole(tonumber(redis.call('HGET', key, 'turn') or '') or 0), id)
+  redis.call('ZADD', queue.due, whole(numberOf(key, 'turn') or 0), id)
 end
 
 local function isQueued(queue, id)
