@@ -92,6 +92,9 @@ type Message = {
 
 const NEWER_RETRY_MS = 30_000;
 
+/** Wait while this process may have lost its claims: until a heartbeat is answered, the next ones are no better. */
+const UNSURE_RETRY_MS = 250;
+
 /**
  * Runs claimed deliveries, one or several that are sent together. It decides whether one is sent now and with which others,
  * reads their events, makes the attempt, and judges it. Returns the attempt, which is to be recorded; ms until they are due
@@ -105,9 +108,9 @@ export async function runDelivery(
   const message = await prepare(claimed, clock, runner);
   if (message === null || typeof message === 'number') return message;
   // Another process may have claimed it while this one was stalled.
-  if (!runner.deps.sender.isSure(clock.life)) return 0;
+  if (!runner.deps.sender.isSure(clock.life)) return UNSURE_RETRY_MS;
   const made = await makeAttempts(message, clock, runner);
-  if (made === null) return 0;
+  if (made === null) return UNSURE_RETRY_MS;
   const { sent, attempt } = made;
   return {
     deliveries: sent.deliveries,
