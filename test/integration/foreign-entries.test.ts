@@ -301,6 +301,39 @@ test.each(['nan', 'inf', '1e400'])('a turn of %s blocks no delivery of its recei
   expect(await deliveries.renew('', 'hook', ['a', 'b'])).toBe(2);
 });
 
+test('the others of a message that was accepted are recorded where the fact of the first is gone', async () => {
+  const deliveries = new DeliveryStore(redis, keys, options());
+  const queue = keys.queue('hook');
+  for (const id of ['a', 'b']) {
+    await redis.hset(keys.delivery('hook', id), {
+      outcome: 'pending',
+      entry: '1-0',
+      claimKeys: '[]',
+      turn: '1',
+    });
+    await redis.zadd(keys.pending('hook'), 1, id);
+    await redis.hset(`${queue}:sending`, id, 'p:1');
+  }
+  await redis.del(keys.delivery('hook', 'a'));
+  const result = { outcome: 'delivered', httpStatus: null, smtpCode: null, reason: '', answer: '' } as const;
+  const ended = {
+    ids: ['a', 'b'],
+    nowMs: 2,
+    attempt: { ...result, atMs: 1, durationMs: 1, nextAtMs: null },
+    outcome: 'delivered',
+    nextAtMs: null,
+    counts: true,
+    answer: '',
+    restMs: null,
+    disableAfterMs: 1_000,
+    process: 'p',
+  } as const;
+  await deliveries.record('hook', [ended], { process: 'p', order: null });
+  expect(await redis.hgetall(`${queue}:sending`)).toEqual({});
+  expect((await deliveries.fact('hook', 'b'))?.outcome).toBe('delivered');
+  expect(await redis.zcard(keys.pending('hook'))).toBe(0);
+});
+
 test('an invalid delivery blocks the place of no other', async () => {
   const hook = await open.started(new Hook());
   const stage = await deliveryStage(open, { hook: { hook, more: { concurrency: 1 } } });

@@ -216,8 +216,11 @@ local function record(ended)
   if not before then
     -- In an emptied Redis, a recorded end would block the event, when it is reported anew, from its receiver.
     redis.call('HDEL', queue.sending, leader)
-    -- A delivered event is not reported as dropped.
-    if isDelivered then redis.call('ZREM', KEYS.pending, leader) end
+    if isDelivered then
+      -- A delivered event is not reported as dropped.
+      redis.call('ZREM', KEYS.pending, leader)
+      recordSuccess(ended)
+    end
     return ended.outcome, ''
   end
   if not isDelivered then
