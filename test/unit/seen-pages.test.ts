@@ -5,11 +5,14 @@ import { hashOf } from '../support/scripted-upstream.ts';
 
 const RECORDS = 50;
 
-function pageAt(atMs: number): SeenPage {
+function pageAt(
+  atMs: number,
+  { status = 'filled', nextCursor = null }: { status?: string; nextCursor?: string | null } = {},
+): SeenPage {
   const records = Array.from({ length: RECORDS }, (_, index) => {
     const record = {
       subject: intentId(hashOf(index)),
-      status: 'filled',
+      status,
       updatedAt: 1,
       isOpen: false,
       readAtMs: atMs,
@@ -20,7 +23,7 @@ function pageAt(atMs: number): SeenPage {
     body: 'body',
     content: 'content',
     isSettled: true,
-    nextCursor: null,
+    nextCursor,
     records: new Map(records),
     atMs,
   };
@@ -65,4 +68,14 @@ test('the room of a removed page is free again', () => {
   expect(remembered(pages)).toBe(0);
   pages.set(WALLETS[0] ?? walletId(''), 'head', pageAt(0));
   expect(remembered(pages)).toBe(1);
+});
+
+test.each([
+  ['cursor', { nextCursor: 'c'.repeat(1_000_000) }],
+  ['status', { status: 's'.repeat(20_000) }],
+])('a long %s of the upstream counts among the bytes', (_, texts) => {
+  const pages = new SeenPages({ mostBytes: 5_000_000 });
+  for (const wallet of WALLETS) pages.set(wallet, 'head', pageAt(0, texts));
+  expect(remembered(pages)).toBeGreaterThan(0);
+  expect(remembered(pages)).toBeLessThan(4);
 });

@@ -29,9 +29,12 @@ export const INGESTED_EVERY_MS = 300_000;
 
 const MOST_BYTES = 16_777_216;
 
-/** Bytes of an entry, and of each of its records beside the subject, as V8 stores them. */
+/** Bytes of an entry beside its cursor, and of each of its records beside its texts, as V8 stores them. */
 const PAGE_BYTES = 400;
 const RECORD_BYTES = 250;
+
+/** Bytes of a character of a text that may be of any length and script: the upstream chooses cursors and statuses. */
+const CHARACTER_BYTES = 2;
 
 /**
  * The last pages of wallets in memory, up to a number of bytes. A full store takes no further page until one is too old: polls
@@ -76,8 +79,10 @@ export class SeenPages {
   }
 }
 
-function bytesOf({ records }: SeenPage): number {
-  let bytes = PAGE_BYTES;
-  for (const { subject } of records.values()) bytes += RECORD_BYTES + subject.length;
+function bytesOf({ nextCursor, records }: SeenPage): number {
+  let bytes = PAGE_BYTES + CHARACTER_BYTES * (nextCursor?.length ?? 0);
+  for (const { subject, status } of records.values()) {
+    bytes += RECORD_BYTES + subject.length + CHARACTER_BYTES * status.length;
+  }
   return bytes;
 }
