@@ -736,6 +736,19 @@ describe('a key that was lost', () => {
     expect((await stage.health.state('status')).state).toBe('ok');
   });
 
+  test('or written by something else gives no token twice, however many digits the counter has', async () => {
+    await stage.budget(100);
+    await stage.name(wallets(6));
+    await stage.redis.hset(stage.keys.plan('status'), 'tokens', '9'.repeat(20));
+    const tokens: string[] = [];
+    for (let times = 0; times < 2; times += 1) {
+      const { polls } = await stage.claim(3, 'p1', 100);
+      tokens.push(...polls.map(({ token }) => token));
+    }
+    expect(tokens).toHaveLength(6);
+    expect(new Set(tokens).size).toBe(6);
+  });
+
   test('or written by something else harms nothing but itself', async () => {
     await stage.budget(100);
     await stage.name(wallets(3));

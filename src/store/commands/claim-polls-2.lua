@@ -237,7 +237,10 @@ local function choose()
 end
 
 local picks, claims, leases, removed = {}, {}, {}, {}
+-- Beyond 2^53 the next number would be the same one.
+local MOST_TOKENS = 1e15
 local token = string.match(fields[12] or '', '^%d+$') and tonumber(fields[12]) or 0
+if token > MOST_TOKENS then token = 0 end
 
 local function hand(member, lane, late)
   token = token + 1
