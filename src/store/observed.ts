@@ -1,7 +1,11 @@
-/** The observations of a page's poll, stored with the end of the poll. */
+/**
+ * The observations of a page's poll, stored with the end of the poll. `unread`: open transfers as they were before its request,
+ * which count where no other commit about the wallet's transfers came since (`moves` in wallets.ts).
+ */
 export type PageFacts = {
   facts: { readonly [field: string]: number | string };
   open: { readonly [subject: string]: string };
+  unread?: { open: { readonly [subject: string]: string }; moves: number };
   ended: readonly string[];
   /**
    * Subjects of the page; those that need no own poll for `coverMs`, nor then for their virtual wait, and `latestMs` at most.
@@ -30,6 +34,9 @@ export function flatObserved(observed: PageFacts): object {
   return {
     facts: flat(observed.facts),
     open: flat(observed.open),
+    ...(observed.unread === undefined
+      ? {}
+      : { unread: flat(observed.unread.open), moves: observed.unread.moves }),
     ended: observed.ended,
     shown: observed.shown,
     covered: observed.covered.flatMap(({ subject, alarmMs, virtualSeconds, latestMs }) => [

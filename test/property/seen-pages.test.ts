@@ -165,8 +165,8 @@ class Side {
     this.#pages[process] = new SeenPages();
   }
 
-  /** Polls the head of a wallet. */
-  async page(wallet: SubjectId, process: number): Promise<void> {
+  /** Polls the head of a wallet; `ended`: a transfer that another process sees ended before the answer. */
+  async page(wallet: SubjectId, process: number, ended?: Shown): Promise<void> {
     const keys = this.#keys;
     // Listings of one status would be chosen by the time of day.
     await redis.hset(keys.wallet(wallet), { unnarrowedAtMs: Date.now() });
@@ -175,6 +175,10 @@ class Side {
       await redis.hdel(keys.wallet(wallet), 'same:head');
     }
     const start = await this.#claim(wallet);
+    if (ended !== undefined) {
+      await this.poll(ended);
+      await redis.hdel(keys.open(wallet), intentId(hashOf(ended.transfer + 1)));
+    }
     const pages = this.#pages[process] ?? new SeenPages();
     const { end, next, observed } = await walletAdapter({ ...this.#deps, pages }).poll(
       start,
@@ -296,3 +300,17 @@ test('polls that remember their pages commit and request what those that forget 
   expect(seen.events).toBeGreaterThan(60);
   expect(seen.rechecked).toBeGreaterThan(5);
 }, 300_000);
+
+test('a transfer that ends while a page shows it as it was does not become open again', async () => {
+  const side = new Side({ remembers: true });
+  await side.begin();
+  const [wallet = walletId('')] = WALLETS;
+  const ending: Shown = { transfer: 0, status: 'pending', at: 0, note: 0 };
+  const other = { ...ending, transfer: 1 };
+  page = [ending];
+  for (let times = 0; times < 2; times += 1) await side.page(wallet, 0);
+  page = [ending, other];
+  await side.page(wallet, 0, { ...ending, status: 'filled', at: 1 });
+  const { open } = await side.outcome();
+  expect(open[0]).toEqual([`${intentId(hashOf(2))} pending`]);
+});

@@ -24,7 +24,7 @@ import type { PollContext } from './poll-context.ts';
  * pages or changed since its head was last ingested (`allMoved`): then more of that kind may follow. `arrived` counts transfers
  * that are new and no history. `covered` need no polls of their own as long as pages show them. `settled`: the subjects whose
  * records would change nothing if they came again; `isSettled`: so it is with all of them. `moves`: commits that were counted
- * with the wallet.
+ * with the wallet. `unread`: those of `open` that were not read, since they are as they were before the request.
  */
 export type IngestedPage = {
   open: ShownTransfer[];
@@ -36,6 +36,7 @@ export type IngestedPage = {
   settled: ReadonlySet<SubjectId>;
   isSettled: boolean;
   moves: number;
+  unread: SubjectId[];
 };
 
 /**
@@ -130,6 +131,7 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
       again.length === 0 &&
       results.every((result) => result.status === 'fulfilled' && result.value.isSettled),
     moves: results.filter((result) => result.status === 'fulfilled' && result.value.isCounted).length,
+    unread: [],
   };
   const { nowMs } = start;
   const untracked: SubjectId[] = [];
@@ -174,6 +176,7 @@ function noteUnread(
     if (transfer === undefined) continue;
     learning.sawOpen(transfer, { fromMs: polledMs ?? nowMs, nowMs });
     ingested.open.push({ ...transfer, seenAtMs: nowMs });
+    ingested.unread.push(subject);
     if (again.includes(subject)) continue;
     ingested.covered.push({ subject, alarmMs: null, ...coveredWait(transfer, { nowMs, model }) });
   }

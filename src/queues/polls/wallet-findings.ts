@@ -1,7 +1,7 @@
 import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
 import { PAGE_LIMIT, type PageLimit } from '../../domain/cadence/pages.ts';
 import type { Listing } from '../../domain/cadence/wait.ts';
-import { type OpenTransfer, sweepEveryMs } from '../../domain/cadence/wallet.ts';
+import { type OpenTransfer, type ShownTransfer, sweepEveryMs } from '../../domain/cadence/wallet.ts';
 import { coveredWait } from '../../domain/cadence/watched.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import { type EarlierPage, pollWallet, type WalletPage } from '../../pollers/status.ts';
@@ -163,18 +163,25 @@ export function observedOf(
   findings: PollFindings,
   ingested: IngestedPage | null,
 ): PageFacts {
-  const { nowMs } = start;
-  const changed = ingested?.open ?? [];
+  const { nowMs, facts } = start;
+  const { open = [], unread = [], moves = 0 } = ingested ?? {};
+  const isUnread = new Set(unread);
+  const textsOf = (transfers: readonly ShownTransfer[]): PageFacts['open'] =>
+    Object.fromEntries(
+      transfers.flatMap(({ subject }) => {
+        const transfer = findings.open.get(subject);
+        return transfer === undefined ? [] : [[subject, openText(transfer)]];
+      }),
+    );
   return {
     facts: Object.fromEntries(
       Object.entries(findings.facts).flatMap(([fact, value]) => (value === undefined ? [] : [[fact, value]])),
     ),
-    open: Object.fromEntries(
-      changed.flatMap(({ subject }) => {
-        const transfer = findings.open.get(subject);
-        return transfer === undefined ? [] : [[subject, openText(transfer)]];
-      }),
-    ),
+    open: textsOf(open.filter(({ subject }) => !isUnread.has(subject))),
+    unread: {
+      open: textsOf(open.filter(({ subject }) => isUnread.has(subject))),
+      moves: facts.moves + moves,
+    },
     ended: findings.ended,
     shown: findings.shown,
     covered:

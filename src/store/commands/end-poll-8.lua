@@ -24,10 +24,10 @@
     latestMs        number?           ms after which it is overdue; none for never
     alarmMs         number?           ms after which it is requested; none for never
     lane            "fair" | "first"  "first" for a subject that the upstream has not shown yet
-    observed        json              { facts: [field, value, …], open: [subject, value, …], ended: [subject, …], shown:
-                                      [subject, …], covered: [subject, ms to its alarm or "", virtual wait, longest wait in
-                                      ms, …], coverMs }: subjects that a page has shown, and those that need no poll of their
-                                      own as long as pages show them
+    observed        json              { facts: [field, value, …], open: [subject, value, …], unread: [subject, value, …],
+                                      moves, ended: [subject, …], shown: [subject, …], covered: [subject, ms to its alarm or
+                                      "", virtual wait, longest wait in ms, …], coverMs }: subjects that a page has shown, and
+                                      those that need no poll of their own as long as pages show them
 
   returns "stale" | "answer" | ""
     "stale" when the claim is another's by now: then only the observations are stored; "answer" when the state of the endpoint
@@ -47,6 +47,10 @@ local seen = cjson.decode(ARGV.observed)
 
 if seen.facts then withAll('HSET', KEYS.facts, seen.facts) end
 if seen.open then withAll('HSET', KEYS.open, seen.open) end
+-- A transfer that was committed since the poll began is noted by that poll, or is noted no more: it has ended.
+if seen.unread and #seen.unread > 0 and number(redis.call('HGET', KEYS.facts, 'moves'), 0) == seen.moves then
+  withAll('HSET', KEYS.open, seen.unread)
+end
 if seen.ended then withAll('HDEL', KEYS.open, seen.ended) end
 if seen.shown then
   local shown, polledAt = {}, text(plan.redisNow)
