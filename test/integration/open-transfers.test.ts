@@ -164,6 +164,13 @@ describe('the check of the counts', () => {
     expect(await stage.isEmpty()).toBe(true);
   });
 
+  test.each(['odd', '9'.repeat(30)])('begins anew where its place is %s', async (place) => {
+    const { redis, keys, subjects } = stage;
+    await redis.hset(keys.repairCursors('status'), ':open:pending', place);
+    expect(await subjects.recount()).toEqual([]);
+    expect(await redis.hget(keys.repairCursors('status'), ':open:pending')).toBe('0');
+  });
+
   test('counts a transfer by its state where its note has another one', async () => {
     await stage.redis.hset(stage.keys.subject(ONE), 'open', 'expired|1:1||');
     expect(await stage.subjects.recount()).toContain(ONE);

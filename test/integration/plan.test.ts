@@ -736,6 +736,14 @@ describe('a key that was lost', () => {
     expect((await stage.health.state('status')).state).toBe('ok');
   });
 
+  test.each(['odd', '9'.repeat(30)])('is found again where the place of the repair is %s', async (place) => {
+    await stage.budget(100);
+    await stage.name(wallets(3));
+    await stage.redis.del(`${stage.keys.plan('status')}:fair`, `${stage.keys.plan('status')}:latest`);
+    await stage.redis.hset(stage.keys.repairCursors('status'), ':items', place);
+    expect((await stage.plan.repair('status')).length).toBe(3);
+  });
+
   test('or written by something else gives no token twice, however many digits the counter has', async () => {
     await stage.budget(100);
     await stage.name(wallets(6));

@@ -52,7 +52,9 @@ end
 
 for _, state in ipairs(OPEN_STATES) do
   local at = redis.call('HGET', KEYS.repairCursors, ':open:' .. state) or '0'
-  local reply = redis.call('ZSCAN', sums .. ':' .. state, at, 'COUNT', ARGV.count)
+  local reply = redis.pcall('ZSCAN', sums .. ':' .. state, at, 'COUNT', ARGV.count)
+  -- A place that another program wrote.
+  if reply.err then reply = redis.call('ZSCAN', sums .. ':' .. state, '0', 'COUNT', ARGV.count) end
   redis.call('HSET', KEYS.repairCursors, ':open:' .. state, reply[1])
   for i = 1, #reply[2], 2 do
     local subject = reply[2][i]

@@ -25,9 +25,10 @@ local checked = { ':items' }
 for _, kind in ipairs(kinds) do checked[#checked + 1] = ':polled:' .. kind end
 local cursors, moved = redis.call('HMGET', KEYS.repairCursors, unpack(checked)), {}
 
--- Returns the next part of a key: its entries, and the value of each.
+-- Returns the next part of a key: its entries, and the value of each. It begins anew at a place that SCAN would refuse.
 local function part(command, index)
-  local reply = redis.call(command, key .. checked[index], cursors[index] or '0', 'COUNT', ARGV.count)
+  local reply = redis.pcall(command, key .. checked[index], cursors[index] or '0', 'COUNT', ARGV.count)
+  if reply.err then reply = redis.call(command, key .. checked[index], '0', 'COUNT', ARGV.count) end
   moved[#moved + 1] = checked[index]
   moved[#moved + 1] = reply[1]
   local entries, values = {}, {}
