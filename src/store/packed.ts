@@ -58,14 +58,18 @@ export function unpackedBytes(stored: string): number {
   return length === undefined ? Buffer.byteLength(stored) : Number(length);
 }
 
-/** Restores a packed text. Any other text is returned as it is, and so is a damaged one, which is no JSON. */
+/**
+ * Restores a packed text. Any other text is returned as it is, and so is a damaged one, which is no JSON. What lacks a part may
+ * unpack to other content: its length tells it.
+ */
 export function unpack(stored: string): string {
   const [head, length] = PACKED.exec(stored) ?? [];
   if (head === undefined) return stored;
   try {
     const packed = Buffer.from(stored.slice(head.length), 'base64');
     const maxOutputLength = Math.max(1, Number(length));
-    return inflateRawSync(packed, { dictionary: DICTIONARY, windowBits: 12, maxOutputLength }).toString();
+    const text = inflateRawSync(packed, { dictionary: DICTIONARY, windowBits: 12, maxOutputLength });
+    return text.length === Number(length) ? text.toString() : stored;
   } catch {
     return stored;
   }

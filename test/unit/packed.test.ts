@@ -1,6 +1,7 @@
+import { hash } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { pack, unpack } from '../../src/store/packed.ts';
+import { pack, packFields, unpack, unpackFields } from '../../src/store/packed.ts';
 import { intentRecord } from '../support/scripted-upstream.ts';
 
 const HASH = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
@@ -44,4 +45,18 @@ test('a damaged text is returned as it is, and nothing is unpacked beyond its st
   const lying = packed.replace(/^~\d+~/, '~10~');
   for (const damaged of [packed.slice(0, 30), lying, '~7~', '~9~!!!!', '~~x'])
     expect(unpack(damaged)).toBe(damaged);
+});
+
+test('a text in pieces is no JSON where one of them is lost, and comes back whole before those of a longer one', () => {
+  const hashes = (count: number): string[] =>
+    Array.from({ length: count }, (_, at) => hash('sha256', String(at), 'hex'));
+  const pieces = packFields('record', JSON.stringify(hashes(12)));
+  const names = Object.keys(pieces);
+  expect(names.length).toBeGreaterThan(4);
+  for (const lost of names.slice(1)) {
+    const rest = Object.fromEntries(Object.entries(pieces).filter(([name]) => name !== lost));
+    expect(() => JSON.parse(unpackFields('record', rest) ?? ''), lost).toThrow(SyntaxError);
+  }
+  const shorter = JSON.stringify(hashes(3));
+  expect(unpackFields('record', { ...pieces, ...packFields('record', shorter) })).toBe(shorter);
 });
