@@ -98,7 +98,7 @@ export function packFields(name: string, text: string): { [field: string]: strin
 /** Restores a text that `packFields` has split. */
 export function unpackFields(name: string, hash: { readonly [field: string]: string }): string | undefined {
   let packed = hash[name];
-  if (packed === undefined) return undefined;
+  if (packed === undefined || !packed.startsWith('~')) return packed;
   for (let at = 1; at < MOST_PIECES; at += 1) packed += hash[`${name}${at}`] ?? '';
   return unpack(packed);
 }

@@ -60,3 +60,11 @@ test('a text in pieces is no JSON where one of them is lost, and comes back whol
   const shorter = JSON.stringify(hashes(3));
   expect(unpackFields('record', { ...pieces, ...packFields('record', shorter) })).toBe(shorter);
 });
+
+test('a text that is not packed has no pieces', () => {
+  const left = packFields(
+    'record',
+    JSON.stringify(Array.from({ length: 12 }, (_, at) => hash('sha256', String(at)))),
+  );
+  expect(unpackFields('record', { ...left, record: '{"id":"1"}' })).toBe('{"id":"1"}');
+});
