@@ -103,11 +103,11 @@ describe.concurrent('with upstream, Redis and receiver in processes of their own
     sandbox.program.send('SIGSTOP');
     const client = connect({ kind: 'server', url: redis.url });
     onTestFinished(() => disconnect(client));
-    const active = `${new Keys('intentwatch').queues}:status:active`;
-    await eventually(
-      'the polls of all wallets are in flight',
-      async () => (await client.llen(active)) >= wallets.length,
-    );
+    const claims = `${new Keys('intentwatch').plan('status')}:claims`;
+    await eventually('the polls of all wallets are in flight', async () => {
+      const taken = (await client.hvals(claims)).filter((claim) => /^\S+ \S+ 1 /.test(claim));
+      return taken.length >= wallets.length;
+    });
     await first.end('SIGKILL');
     const killedMs = Date.now();
     sandbox.program.send('SIGCONT');
