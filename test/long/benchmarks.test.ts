@@ -8,17 +8,12 @@ import { Program } from '../support/program.ts';
 
 const RUN = resolve(import.meta.dirname, '../../bench/run.ts');
 
-/** The smallest sizes: no figure of these is worth anything. */
+/** Some of the benchmarks, in the smallest sizes: no figure of these is worth anything. */
 const ARGS: Readonly<Record<string, readonly string[]>> = {
   latency: ['--rounds=1', '--rates=20,200', '--seconds=2', '--wallets=5'],
-  burst: ['--rounds=1', '--events=200', '--wallets=5'],
   backlog: ['--rounds=1', '--events=200', '--wallets=5'],
   polls: ['--rounds=1', '--seconds=2', '--wallets=5', '--budget=10'],
-  commands: ['--rounds=1', '--sizes=20,40', '--seconds=2', '--rest-seconds=31'],
-  idle: ['--rounds=1', '--seconds=2', '--settle-seconds=0'],
-  fairness: ['--events=200', '--changes=2', '--wallets=5', '--seconds=2', '--rate=20'],
   budget: ['--seconds=4', '--wallets=5', '--budget=10', '--rate=4', '--past=5'],
-  isolation: ['--rounds=1', '--waiting=10', '--events=10'],
 };
 
 /** A benchmark of exact counts finds none that is wrong, however small and slow it is. */

@@ -42,7 +42,6 @@ export type FaultOutcome = Reported & {
   ends: Map<string, string>;
   /** The last reported and the sandbox's final record of each reported subject that changed, without times. */
   records: { subject: string; reported: JsonObject; true: JsonObject }[];
-  superseded: number;
 };
 
 /** More than two pages for each of the wallets. */
@@ -112,10 +111,6 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
   run.onTestFinished(() => daemon.close());
   const committed = new Set<string>();
   signals.on('event.committed', ({ event }) => committed.add(event.id));
-  let superseded = 0;
-  signals.on('record.decided', ({ outcome }) => {
-    if (outcome === 'superseded') superseded += 1;
-  });
   const requests = new Set<unknown>();
   await eventually('every wallet was read', () => {
     for (const { query } of sandbox.answers()) {
@@ -195,7 +190,6 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
       sandbox,
       hook.events.filter(({ data }) => ends().has(data.subject.id)),
     ),
-    superseded,
   };
 }
 
