@@ -12,8 +12,6 @@ const RUN = resolve(import.meta.dirname, '../../bench/run.ts');
 const ARGS: Readonly<Record<string, readonly string[]>> = {
   latency: ['--rounds=1', '--rates=20,200', '--seconds=2', '--wallets=5'],
   backlog: ['--rounds=1', '--events=200', '--wallets=5'],
-  polls: ['--rounds=1', '--seconds=2', '--wallets=5', '--budget=10'],
-  budget: ['--seconds=4', '--wallets=5', '--budget=10', '--rate=4', '--past=5'],
 };
 
 /** A benchmark of exact counts finds none that is wrong, however small and slow it is. */
