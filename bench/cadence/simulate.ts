@@ -149,9 +149,9 @@ export class Simulation {
       const named = this.#wallets
         .slice(from, from + 500)
         .map(({ subject }) => ({ claimKey: keyOf(subject), subject, at: '', from: '' }));
-      const { wanted, since } = this.#keys;
+      const { wanted, events, since } = this.#keys;
       await scripts.addSubscriptionKeys(this.#redis, {
-        keys: { wanted, plan: this.#keys.plan(ENDPOINT_GROUP) },
+        keys: { wanted, plan: this.#keys.plan(ENDPOINT_GROUP), events },
         args: {
           claimsPrefix: this.#keys.claims(''),
           subjectPrefix: this.#keys.subject(''),

@@ -139,6 +139,11 @@ export class Keys {
     return `${this.wanted}:continued`;
   }
 
+  /** hash: subscription key that began anew beside keys that continue it -> the newest entry of the log then. */
+  get begun(): string {
+    return `${this.wanted}:begun`;
+  }
+
   /** hash: removed subscription key -> its suspension, `out:<ms>` or `back:<ms>`, see store/suspensions.ts. */
   get suspended(): string {
     return `${this.wanted}:suspended`;

@@ -22,8 +22,8 @@ export const scripts = {
    * wanted subject has a claim, also after a crash.
    */
   addSubscriptionKeys: script({
-    file: 'add-subscription-keys-2',
-    keys: ['wanted', 'plan'],
+    file: 'add-subscription-keys-3',
+    keys: ['wanted', 'plan', 'events'],
     args: {
       claimsPrefix: arg.text,
       subjectPrefix: arg.text,

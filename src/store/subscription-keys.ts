@@ -15,10 +15,10 @@ export async function addSubscriptionKeys(
   { redis, keys }: Registry,
   claimKeys: readonly WantedKey[],
 ): Promise<void> {
-  const { wanted, since } = keys;
+  const { wanted, events, since } = keys;
   const [claimsPrefix, subjectPrefix] = [keys.claims(''), keys.subject('')];
   for (const [endpointGroup, some] of Map.groupBy(claimKeys, ({ subject }) => keys.groupOf(subject))) {
-    const groupKeys = { wanted, plan: keys.plan(endpointGroup) };
+    const groupKeys = { wanted, plan: keys.plan(endpointGroup), events };
     for (const chunk of chunks(some, CHUNK)) {
       const named = chunk.map(({ key, subject, atMs, from: [from = ''] }) => ({
         claimKey: key,
@@ -81,6 +81,7 @@ export async function removeSubscriptionKeys(
   for (const chunk of chunks(claimKeys, CHUNK)) {
     await redis.hdel(keys.wanted, ...chunk);
     await redis.hdel(keys.since, ...chunk);
+    await redis.hdel(keys.begun, ...chunk);
     const left = chunk.map((key) => asSubjectId(parseClaimKey(key).subject)).filter((one) => !named.has(one));
     await Promise.all(left.map((subject) => subjects.expire(subject)));
   }

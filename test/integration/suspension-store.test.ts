@@ -35,10 +35,10 @@ function stageOn(redis: RedisClient) {
   const registryOn = (client: RedisClient) =>
     new Registry(client, keys, new SubjectStore(client, keys, { epoch: firstEpoch(client, keys) }));
   const registry = registryOn(redis);
-  const sync = async (names: readonly string[], on = registry): Promise<void> => {
+  const sync = async (names: readonly string[], on = registry, receivers = ['backend']): Promise<void> => {
     const subscriptions = names.map((name) => ({
       name,
-      receivers: ['backend'],
+      receivers,
       subjects: [WALLET],
       metadata: {},
       history: 'skip' as const,
@@ -225,6 +225,33 @@ test('events of a wallet removed again before their release wait on, behind the 
     'filled late to a, waited',
     'settled late to a, waited',
     'refundable late to a, waited',
+  ]);
+});
+
+test.each([
+  ['', 0],
+  [', also where the clock has jumped back since it was logged', 9_999_999_999_999],
+])('an event that waits for one receiver is not released to others that join its subscription%s', async (_, logMs) => {
+  const { redis, keys, sync, show, log, registry } = stageOn(await connected());
+  await sync(['a'], registry, ['audit']);
+  await show('pending');
+  if (logMs > 0) await redis.call('XSETID', keys.events, `${logMs}-0`);
+  await sync([]);
+  await show('filled');
+  await sync(['a'], registry, ['backend']);
+  await registry.suspensions.settle({ spanMs: HOUR_MS, confirmedMs: Date.now(), trimMs: 0 });
+  await show('settled');
+  await sync([]);
+  await show('refundable');
+  await sync(['a'], registry, ['backend']);
+  await registry.suspensions.settle({ spanMs: HOUR_MS, confirmedMs: Date.now(), trimMs: 0 });
+  expect(await log()).toEqual([
+    'pending to a without nobody',
+    'filled to nobody without a',
+    'filled late to a>, waited',
+    'settled to a+a> without a>audit',
+    'refundable to nobody without a>+a>audit+a',
+    'refundable late to a>+a+a>, waited',
   ]);
 });
 

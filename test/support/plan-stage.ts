@@ -87,7 +87,7 @@ export class PlanStage {
     for (const subject of named) forgetting.hdel(keys.claims(subject), `s|${subject}`);
     await forgetting.exec();
     await scripts.addSubscriptionKeys(this.redis, {
-      keys: { wanted: keys.wanted, plan: keys.plan('status') },
+      keys: { wanted: keys.wanted, plan: keys.plan('status'), events: keys.events },
       args: {
         claimsPrefix: keys.claims(''),
         subjectPrefix: keys.subject(''),

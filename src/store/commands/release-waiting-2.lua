@@ -22,24 +22,32 @@ local wanted, suspension = KEYS.wanted, ARGV.suspension
 local from = ARGV.from == '' and '-' or '(' .. ARGV.from
 local members = redis.call('ZRANGEBYLEX', wanted .. ':withheld', from, '+', 'LIMIT', 0, ARGV.count)
 
--- True when a key is a part of another one that began anew: for some of its receivers, with the start from before.
-local function isPartOf(other, claimKey, at)
+-- True when a key counts for some of the receivers of another one.
+local function isPartOf(other, claimKey)
   local subscription, subject = string.match(claimKey, '^([^|>]*)(|.*)$')
   return subscription and string.sub(other, 1, #subscription + 1) == subscription .. '>'
-    and string.sub(other, -#subject) == subject and tonumber(at) < tonumber(redis.call('HGET', wanted, claimKey))
+    and string.sub(other, -#subject) == subject
+end
+
+-- True when an entry of the log is behind another one. Times would not do: a clock that jumps back moves no entry.
+local function isBehind(entry, other)
+  local ms, count = string.match(entry, '^(%d+)%-(%d+)$')
+  local otherMs, otherCount = string.match(other, '^(%d+)%-(%d+)$')
+  if ms ~= otherMs then return tonumber(ms) > tonumber(otherMs) end
+  return tonumber(count) > tonumber(otherCount)
 end
 
 -- Returns the keys that get the event of one: itself with its parts, or those that continue it. One that began anew after
 -- the event, beside parts with the start from before, has new receivers: the event waited for none of them.
-local function heirs(claimKey, eventMs)
-  local begunMs = tonumber(redis.call('HGET', wanted, claimKey) or '')
+local function heirs(claimKey, place)
+  local startMs = tonumber(redis.call('HGET', wanted, claimKey) or '')
+  local begun = startMs and redis.call('HGET', wanted .. ':begun', claimKey)
   local others = {}
   for other in string.gmatch(redis.call('HGET', wanted .. ':continued', claimKey) or '', '\n([^\n]+)') do
     local at = redis.call('HGET', wanted, other)
-    if at and (not begunMs or isPartOf(other, claimKey, at)) then others[#others + 1] = other end
+    if at and (not startMs or (isPartOf(other, claimKey) and (begun or tonumber(at) < startMs))) then others[#others + 1] = other end
   end
-  local nowMs = tonumber(redis.call('TIME')[1]) * 1000 + 1000
-  if begunMs and (#others == 0 or begunMs <= eventMs or begunMs > nowMs) then table.insert(others, 1, claimKey) end
+  if startMs and (#others == 0 or not begun or isBehind(place, begun)) then table.insert(others, 1, claimKey) end
   return others
 end
 
@@ -56,12 +64,12 @@ local function flush()
 end
 
 for _, member in ipairs(members) do
-  local number, place, ms, id, claimKey = string.match(member, '^(%d+) ((%d+)%-%d+) (%S+) (.+)$')
+  local number, place, id, claimKey = string.match(member, '^(%d+) (%d+%-%d+) (%S+) (.+)$')
   if redis.call('HGET', wanted .. ':suspended', claimKey) == suspension then
     -- The keys of one event follow each other.
     if place ~= entry then flush() end
     entry, event = place, id
-    for _, heir in ipairs(heirs(claimKey, tonumber(ms))) do
+    for _, heir in ipairs(heirs(claimKey, place)) do
       local other = suspensionOf(wanted, heir)
       if other and other ~= suspension then
         redis.call('ZADD', wanted .. ':withheld', 0, number .. ' ' .. place .. ' ' .. id .. ' ' .. heir)

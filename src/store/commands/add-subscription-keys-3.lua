@@ -3,8 +3,9 @@
   claim, also after a crash.
 
   KEYS
-    wanted  hash  subscription key -> time from which a subscription names it (ms)
-    plan    hash  clock of the plan of the endpoint group of these subjects (include/plan.lua)
+    wanted  hash    subscription key -> time from which a subscription names it (ms); others begin with it
+    plan    hash    clock of the plan of the endpoint group of these subjects (include/plan.lua)
+    events  stream  the event log
 
   ARGV
     claimsPrefix   text  prefix of the keys of claims
@@ -29,6 +30,11 @@ for i = 1, #ARGV.named do
   if not since or not string.match(since, '^%d+$') then
     since = at ~= '' and at or nowText
     redis.call('HSET', KEYS.wanted, key, since)
+    -- It begins anew beside the keys that continue it: only later events wait for it (release-waiting-2.lua).
+    if at == '' and redis.call('HEXISTS', KEYS.wanted .. ':continued', key) == 1 then
+      local newest = redis.call('XREVRANGE', KEYS.events, '+', '-', 'COUNT', 1)[1]
+      redis.call('HSET', KEYS.wanted .. ':begun', key, newest and newest[1] or '0-0')
+    end
   end
   local upstream = from ~= '' and redis.call('HGET', ARGV.since, from)
   if upstream and string.match(upstream, '^(%d+):') == since then redis.call('HSETNX', ARGV.since, key, upstream) end
