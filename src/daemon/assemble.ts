@@ -32,7 +32,7 @@ import type { DeliveryStore } from '../store/deliveries.ts';
 import { DroppedStore } from '../store/dropped.ts';
 import { EndedSubjects } from '../store/ended-subjects.ts';
 import type { Epoch } from '../store/epoch.ts';
-import { EventLog } from '../store/event-log.ts';
+import { EventLog, OwnEntries } from '../store/event-log.ts';
 import { HealthStore } from '../store/health.ts';
 import { ImportedQuotes } from '../store/imported-quotes.ts';
 import { Keys } from '../store/keys.ts';
@@ -97,7 +97,8 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
   const onForeign: OnForeign = (found) => signals.emit('store.foreign', found);
   // Names this generation in all that it claims.
   const process = randomUUID();
-  const options = { keys, retentionMs, epoch, process, onForeign };
+  const own = new OwnEntries();
+  const options = { keys, retentionMs, epoch, process, onForeign, own };
   const opens = storesOn(openingRedis, options);
   const delivers = storesOn(deliveryRedis, options);
   const { subjects, registry, tracked, plan, wallets } = storesOn(redis, options);
@@ -135,6 +136,7 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
     heartbeat,
     stores,
     opens,
+    own,
     directory,
     eventUrl,
   });
@@ -319,13 +321,14 @@ type Delivering = {
   workers: readonly DeliveryWorker[];
 };
 
-/** `opens` are the stores on the relay's own connection. */
+/** `opens` are the stores on the relay's own connection; `own` has the entries that commits write. */
 type DeliveringAssembly = {
   connections: { deliveryRedis: RedisClient; blocking: RedisClient; waking: RedisClient };
   keys: Keys;
   heartbeat: Heartbeat;
   stores: DaemonStores;
   opens: Stores;
+  own: OwnEntries;
   directory: Directory;
   eventUrl: EventUrl | null;
   signals: Signals;
@@ -334,14 +337,14 @@ type DeliveringAssembly = {
 
 function assembleDelivering(
   { receivers: configured, smtp }: Config,
-  { connections, keys, heartbeat, stores, opens, directory, eventUrl, signals, log }: DeliveringAssembly,
+  { connections, keys, heartbeat, stores, opens, own, directory, eventUrl, signals, log }: DeliveringAssembly,
 ): Delivering & { options: NotifierOptions } {
   const { deliveryRedis, waking } = connections;
   const { registry, receivers, events, deliveries } = stores;
   const sender = new Sender({ heartbeat, wakes: new WakeLog(waking, keys), log });
   const relay = new Relay(
     { stores: { ...opens, registry, receivers }, directory, sender, signals, log },
-    connections,
+    { blocking: connections.blocking, own },
   );
   const batches = new BatchStore(deliveryRedis, keys);
   const dropped = new DroppedStore(deliveryRedis, keys);

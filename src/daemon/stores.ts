@@ -11,7 +11,7 @@ import { DeliveryStore } from '../store/deliveries.ts';
 import { DroppedStore } from '../store/dropped.ts';
 import { EndedSessionStore } from '../store/ended-sessions.ts';
 import type { Epoch } from '../store/epoch.ts';
-import { EventLog } from '../store/event-log.ts';
+import { EventLog, type OwnEntries } from '../store/event-log.ts';
 import type { HealthStore } from '../store/health.ts';
 import type { ImportedQuotes } from '../store/imported-quotes.ts';
 import type { Keys } from '../store/keys.ts';
@@ -44,16 +44,29 @@ export type DaemonStores = {
   wallets: WalletStore;
 };
 
-/** `onForeign` is notified of each entry of another shape. `process`: as in FencedLease. */
-type StoreOptions = { keys: Keys; retentionMs: number; epoch: Epoch; process: string; onForeign: OnForeign };
+/**
+ * `onForeign` is notified of each entry of another shape. `process`: as in FencedLease. `own` gets the entries of commits, for
+ * the relay of the same process; without it the relay finds them in the log.
+ */
+type StoreOptions = {
+  keys: Keys;
+  retentionMs: number;
+  epoch: Epoch;
+  process: string;
+  onForeign: OnForeign;
+  own?: OwnEntries;
+};
 
 /** The stores on one connection. A part waits behind all commands of that connection. */
 export type Stores = ReturnType<typeof storesOn>;
 
 /** Constructs the stores of one connection. */
-export function storesOn(redis: RedisClient, { keys, retentionMs, epoch, process, onForeign }: StoreOptions) {
+export function storesOn(
+  redis: RedisClient,
+  { keys, retentionMs, epoch, process, onForeign, ...more }: StoreOptions,
+) {
   const options = { retentionMs, onForeign };
-  const subjects = new SubjectStore(redis, keys, { ...options, epoch });
+  const subjects = new SubjectStore(redis, keys, { ...options, ...more, epoch });
   return {
     lease: new RelayLease(redis, keys, { onForeign, process }),
     events: new EventLog(redis, keys),

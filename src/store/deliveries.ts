@@ -40,7 +40,8 @@ export type OpeningStep = { order: ClaimOrder | null; memory: RelayMemory | null
 /**
  * The part of the last round by which the relay opens deliveries of a receiver. All its receivers are at the entry `from`; `passed`
  * are those of them that no event is for, and move too. `definitions` are those that matched the events, with the digests of
- * their texts. `isCounted`: events without a receiver are counted up to `from` and now further.
+ * their texts. `isCounted`: events without a receiver are counted up to `from` and now further. `log`: the entries that must follow
+ * `from` in the log; none where they were read from it.
  */
 export type RelayMemory = {
   from: string;
@@ -49,6 +50,7 @@ export type RelayMemory = {
   claimKeys: readonly string[];
   passed: readonly string[];
   isCounted: boolean;
+  log: readonly string[];
 };
 
 /** The result of opening a delivery; see commands/open-deliveries-8.lua. */
@@ -170,6 +172,7 @@ export class DeliveryStore {
       definitions: definitions.map(({ of, field, digest }) => [keys[of], field, digest]),
       continued: keys.continued,
       counted: isCounted ? keys.unmatchedPlace : '',
+      events: keys.events,
     };
   }
 

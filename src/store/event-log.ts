@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Event } from '../domain/events/event.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
-import { eventOf, type LogEntry, parseEntry } from './log-entry.ts';
+import { compareEntries, eventOf, type LogEntry, parseEntry } from './log-entry.ts';
 import { unpack, unpackedBytes } from './packed.ts';
 import { scripts } from './scripts.ts';
 import { unmatchedBefore } from './unmatched.ts';
@@ -207,4 +207,38 @@ function namesOf(fields: readonly string[]): { event: string; subject: string } 
 
 function isSame(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((text, index) => text === other[index]);
+}
+
+/** An entry of the log as Redis stores it. */
+export type StoredEntry = { id: string; fields: readonly string[] };
+
+/** Most entries that wait; the relay reads the others from the log. */
+const MOST_OWN = 16;
+
+/**
+ * The entries that this process has just written to the log, in order. Its relay opens them without waiting until it reads them;
+ * it does so only where nothing else is between them and the entry that it reached.
+ */
+export class OwnEntries {
+  #entries: StoredEntry[] = [];
+  #came = Promise.withResolvers<void>();
+
+  add(entry: StoredEntry): void {
+    if (this.#entries.length >= MOST_OWN) return;
+    this.#entries.push(entry);
+    this.#came.resolve();
+  }
+
+  /** Resolves once there are some. */
+  async came(): Promise<void> {
+    return this.#came.promise;
+  }
+
+  /** Removes all, and returns those behind a place in the log. */
+  take(after: string): StoredEntry[] {
+    const entries = this.#entries.filter(({ id }) => compareEntries(id, after) > 0);
+    this.#entries = [];
+    this.#came = Promise.withResolvers();
+    return entries;
+  }
 }

@@ -84,6 +84,15 @@ export function parseEntry(id: string, stored: readonly string[]): LogEntry {
   };
 }
 
+/** Returns the fields of an entry as commands/commit-11.lua stores them. */
+export function eventFields(
+  packed: string,
+  { claimKeys, withheld }: { claimKeys: string; withheld: string },
+): string[] {
+  const fields = ['v', String(SCHEMA_VERSION), 'kind', 'event', 'event', packed, 'claimKeys', claimKeys];
+  return withheld === '' ? fields : [...fields, 'withheld', withheld];
+}
+
 /** Completes a subscription key that ends with its bar by the subject of the event. */
 function wholeKey(key: string, subject: string): string {
   return key.endsWith('|') ? `${key}${subject}` : key;

@@ -212,6 +212,8 @@ export const scripts = {
       outcome: reply.oneOf('committed', 'already', 'superseded', 'gone', 'taken', 'behind'),
       commit: reply.text,
       entry: reply.text,
+      claimKeys: reply.text,
+      withheld: reply.text,
     }),
   }),
   /** Makes the due moves of subjects that are no longer tracked (see store/ended-subjects.ts). */

@@ -12,7 +12,9 @@ import { openTransfer } from '../domain/transfers/transfer-move.ts';
 import type { CheckEnding } from './checks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Epoch } from './epoch.ts';
+import type { OwnEntries } from './event-log.ts';
 import type { Keys } from './keys.ts';
+import { eventFields } from './log-entry.ts';
 import { openText } from './open-transfers.ts';
 import { pack, packFields, unpackFields } from './packed.ts';
 import { parseMember } from './plan-members.ts';
@@ -68,10 +70,16 @@ export class SubjectStore {
   readonly #keys: Keys;
   readonly #onForeign: OnForeign;
   readonly epoch: Epoch;
+  readonly #own: OwnEntries | null;
   #countCursor = '0';
 
-  constructor(redis: RedisClient, keys: Keys, options: { epoch: Epoch; onForeign?: OnForeign }) {
+  constructor(
+    redis: RedisClient,
+    keys: Keys,
+    options: { epoch: Epoch; onForeign?: OnForeign; own?: OwnEntries },
+  ) {
     this.epoch = options.epoch;
+    this.#own = options.own ?? null;
     this.entries = new SubjectEntries(redis, keys);
     this.#redis = redis;
     this.#keys = keys;
@@ -206,7 +214,8 @@ export class SubjectStore {
       first: event.first,
       claimKeys: event.claimKeys ?? false,
     };
-    const { entry, ...done } = await scripts.commit(this.#redis, {
+    const packed = event === undefined ? null : pack(JSON.stringify(event.event));
+    const { entry, claimKeys, withheld, ...done } = await scripts.commit(this.#redis, {
       keys: {
         subject: keys.subject(subject),
         claims: keys.claims(subject),
@@ -226,7 +235,7 @@ export class SubjectStore {
         asOf: commit.asOf,
         snapshot: snapshot ? snapshotFields(snapshot) : null,
         counted,
-        event: event === undefined ? null : pack(JSON.stringify(event.event)),
+        event: packed,
         meta: meta ?? null,
         claims: claimsArgument(commit.claims),
         virtualSeconds: isPollable(subject) ? (commit.track?.virtualSeconds ?? null) : null,
@@ -250,6 +259,9 @@ export class SubjectStore {
     }
     if (done.outcome === 'committed') {
       this.epoch.noteCommit(epoch, { commits: Number(done.commit), entry });
+      if (entry !== '' && packed !== null) {
+        this.#own?.add({ id: entry, fields: eventFields(packed, { claimKeys, withheld }) });
+      }
     }
     return { outcome: done.outcome, commit: done.commit };
   }

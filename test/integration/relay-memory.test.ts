@@ -2,10 +2,11 @@ import fc from 'fast-check';
 import { expect, inject, test } from 'vitest';
 import { Relay } from '../../src/queues/deliveries/relay.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
+import { OwnEntries } from '../../src/store/event-log.ts';
 import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { type Desired, syncConfig } from '../../src/store/sync-config.ts';
 import { eventually } from '../support/eventually.ts';
-import { appendEvents } from '../support/log-entries.ts';
+import { appendEvents, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 import { ONE, TWO, wantedOf } from '../support/registry-stage.ts';
 import { relayStage } from '../support/relay-stage.ts';
@@ -35,6 +36,7 @@ const ACT = fc.oneof(
           key: fc.nat(1),
           subject: fc.nat(1),
           type: fc.constantFrom('intent.filled', 'intent.refunded'),
+          isOwn: fc.boolean(),
         }),
         { minLength: 1, maxLength: 6 },
       ),
@@ -70,7 +72,8 @@ async function staged() {
   const blocking = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(blocking));
   const { redis, keys, registry, events, deps } = stage;
-  const relay = new Relay(deps, { blocking });
+  const own = new OwnEntries();
+  const relay = new Relay(deps, { blocking, own });
   later(() => relay.close());
   const opened = async () => {
     const found: Record<string, unknown> = { unmatched: await redis.zcard(keys.unmatched) };
@@ -81,7 +84,7 @@ async function staged() {
     }
     return found;
   };
-  return { ...stage, relay, opened, registry, events };
+  return { ...stage, relay, blocking, own, opened, registry, events };
 }
 
 /** Resolves when every receiver that is not held has read the whole log, and all events are counted. */
@@ -96,7 +99,7 @@ async function settled({ redis, keys, registry, events, stores }: Awaited<Return
 }
 
 const PLAIN = { type: 'intent.*', ordering: 'none' } as const;
-const LOGGED: ActCase = { log: [{ key: 0, subject: 0, type: 'intent.filled' }] };
+const LOGGED: ActCase = { log: [{ key: 0, subject: 0, type: 'intent.filled', isOwn: false }] };
 
 /** A subject moved to the other name, where a receiver goes on with it that the old name has lost since. */
 const MOVED: [ConfigCase, ActCase[]] = [
@@ -122,9 +125,10 @@ test('a relay that remembers its last round opens what one opens that reads ever
       const atMs = await redisTimeMs(quick.redis);
       for (const act of [...acts, ...acts]) {
         if ('log' in act) {
-          const made = act.log.map(({ key, subject, type }) => {
+          const made = act.log.map(({ key, subject, type, isOwn }) => {
             sequence += 1;
             return {
+              isOwn,
               subject: SUBJECTS[subject] ?? ONE,
               sequence,
               type,
@@ -132,7 +136,12 @@ test('a relay that remembers its last round opens what one opens that reads ever
               key: `${['a', 'b'][key]}|${SUBJECTS[subject]}`,
             };
           });
-          for (const { redis, keys } of both) await appendEvents(redis, keys, made);
+          await appendEvents(plain.redis, plain.keys, made);
+          for (const { isOwn, ...event } of made) {
+            const [id = ''] = await appendEvents(quick.redis, quick.keys, [event]);
+            const [stored] = isOwn ? await quick.redis.xrange(quick.keys.events, id, id) : [];
+            if (stored !== undefined) quick.own.add({ id, fields: stored[1] });
+          }
           await settledBy(plain);
           await settled(quick);
         } else if ('config' in act) {
@@ -148,6 +157,37 @@ test('a relay that remembers its last round opens what one opens that reads ever
     }),
     { numRuns: 10, examples: [MOVED] },
   );
+});
+
+test('an entry that is passed on is opened behind those that nobody passed on', async () => {
+  const { relay, blocking, own, redis, keys, registry, events, opened } = await staged();
+  await syncConfig(registry, wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
+  const id = String(await blocking.client('ID'));
+  const waitsIn = async (database: number) =>
+    eventually('it waits', async () => {
+      const line = String(await redis.client('LIST', 'ID', id));
+      return line.includes(' flags=b ') && line.includes(` db=${database} `);
+    });
+  relay.start();
+  await waitsIn(0);
+  const atMs = await redisTimeMs(redis);
+  const all: string[] = [];
+  for (const sequences of [[1], [2, 3], [4], [5, 6]]) {
+    const made = sequences.map((sequence) => ({
+      ...{ subject: ONE, sequence, key: `a|${ONE}` },
+      atMs: atMs + sequence,
+    }));
+    const last = (await appendEvents(redis, keys, made)).at(-1) ?? '';
+    for (const [, fields] of await redis.xrange(keys.events, last, last)) own.add({ id: last, fields });
+    all.push(...made.map(madeEventId));
+    await eventually('the receiver has read the log', async () => {
+      return (await redis.hget(keys.cursors, 'backend')) === (await events.newest());
+    });
+    expect(await opened()).toMatchObject({ backend: { open: all.toSorted() } });
+    // From now on it waits for entries in a database that gets none: it learns of them by rounds, and by what is passed on.
+    await blocking.select(1);
+    await waitsIn(1);
+  }
 });
 
 async function settledBy(plain: Awaited<ReturnType<typeof staged>>): Promise<void> {

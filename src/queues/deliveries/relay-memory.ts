@@ -51,18 +51,17 @@ export class RelayMemoryState {
 
   /**
    * Opens the deliveries of entries behind the one at which all receivers are, in one step for each receiver. Returns the entry
-   * that they reached; null where a round must do it. What it did before is not done twice by the round.
+   * that they reached; null where a round must do it. What it did before is not done twice by the round. Entries that this
+   * process wrote are opened only where the log has no other before them; null then lets the same be tried with the log's.
    */
-  async open(
-    { after, entries, token }: { after: string; entries: readonly LogEntry[]; token: string | null },
-    deps: RelayContext,
-  ): Promise<string | null> {
+  async open({ after, entries, token, isOwn }: OpenedEntries, deps: RelayContext): Promise<string | null> {
     const remembered = this.#remembered;
     this.#remembered = null;
     if (remembered === null || remembered.token !== token || remembered.at !== after) return null;
     const step = await stepOf(remembered, entries, deps);
     if (step === null) return null;
-    const { to, openings, memory } = step;
+    const { to, openings } = step;
+    const memory = { ...step.memory, log: isOwn ? entries.map(({ id }) => id) : [] };
     const opened = await Promise.all(
       openings.map(async (opening, index) => {
         // The first moves those that no event is for.
@@ -72,11 +71,23 @@ export class RelayMemoryState {
         return openDeliveries(plan, deps).catch(() => false);
       }),
     );
-    if (opened.includes(false)) return null;
+    if (opened.includes(false)) {
+      // A script that did something has moved a cursor: it is refused again.
+      this.#remembered = isOwn ? remembered : null;
+      return null;
+    }
     this.#remembered = { ...remembered, at: to };
     return to;
   }
 }
+
+/** Entries behind the one that all receivers reached, `after`; `isOwn`: they were not read from the log. */
+type OpenedEntries = {
+  after: string;
+  entries: readonly LogEntry[];
+  token: string | null;
+  isOwn: boolean;
+};
 
 type Opening = { receiver: StoredReceiver; matched: readonly Match[] };
 
@@ -106,7 +117,15 @@ async function stepOf(
   // A round counts the events that no receiver gets, with the reason.
   if (found.size < entries.length) return null;
   const passed = all.flatMap(({ receiver, matched }) => (matched.length === 0 ? [receiver.name] : []));
-  const memory = { from: at, most: MOST_TO_ADVANCE, definitions, claimKeys, passed, isCounted: true };
+  const memory = {
+    from: at,
+    most: MOST_TO_ADVANCE,
+    definitions,
+    claimKeys,
+    passed,
+    isCounted: true,
+    log: [],
+  };
   return { to, openings, memory };
 }
 

@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
 import { Duty } from '../../duty.ts';
-import { type RedisClient, SCHEMA_VERSION } from '../../store/commands.ts';
+import { SCHEMA_VERSION } from '../../store/commands.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
 import { compareEntries, type LogEntry } from '../../store/log-entry.ts';
 import { isHeld } from '../../store/receivers.ts';
@@ -8,6 +8,7 @@ import type { ReceiverProgress } from '../../store/relay-lease.ts';
 import { countUnmatched } from './count-unmatched.ts';
 import { type Ahead, follow, type HeldLease, hasCapacity } from './follow.ts';
 import { NewerEntryError } from './matches.ts';
+import { type LogSources, NextEntries } from './next-entries.ts';
 import type { RelayContext, RelayStores } from './relay-context.ts';
 import { RelayMemoryState, type Remembered } from './relay-memory.ts';
 import { replaysUnderWay, takeReplay } from './replays.ts';
@@ -30,8 +31,6 @@ type RoundInput = { newest: string; token: string | null; round: RoundView };
 /** State that only the holder of the lease changes, as its last round left it. Unknown under another fencing token. */
 type HolderState = { token: string; names: readonly string[]; counted: string };
 
-type RelayConnections = { blocking: RedisClient };
-
 /**
  * Moves the cursor of every receiver along the event log and opens the deliveries that follow from it. One process relays at a
  * time. Opening deliveries and moving the cursor is one step under the fencing token. When a relay dies in between, its
@@ -39,7 +38,7 @@ type RelayConnections = { blocking: RedisClient };
  */
 export class Relay {
   readonly #deps: RelayContext;
-  readonly #blocking: RedisClient;
+  readonly #next: NextEntries;
   readonly #relaying: Duty;
   /** Renews the lease whatever the round does. */
   readonly #renewing: Duty;
@@ -52,9 +51,9 @@ export class Relay {
   readonly #memory = new RelayMemoryState();
   #came: { after: string; piece: Ahead['piece'] } | null = null;
 
-  constructor(deps: RelayContext, { blocking }: RelayConnections) {
+  constructor(deps: RelayContext, sources: LogSources) {
     this.#deps = deps;
-    this.#blocking = blocking;
+    this.#next = new NextEntries(deps.stores.events, sources);
     this.#relaying = new Duty({
       everyMs: QUIET_MS,
       run: async () => ({ waitMs: await this.#run() }),
@@ -198,19 +197,21 @@ export class Relay {
    */
   async #wait(newest: string, ms: number): Promise<number> {
     if (!this.#isHolding) return QUIET_MS;
-    const { events, lease } = this.#deps.stores;
+    const { lease } = this.#deps.stores;
     const endMs = performance.now() + ms;
+    let mayBeOwn = true;
     for (let after = newest; !this.#relaying.isClosed; ) {
-      const waitMs = Math.max(1, Math.ceil(endMs - performance.now()));
-      const piece = await events.awaitAfter(after, { blocking: this.#blocking, waitMs });
-      if (piece.entries.length === 0) return 0;
-      const reached = await this.#memory.open(
-        { after, entries: piece.entries, token: lease.token },
-        this.#deps,
-      );
+      const { isOwn, ...piece } = await this.#next.behind(after, { endMs, mayBeOwn });
+      const { entries, more } = piece;
+      if (entries.length === 0) return 0;
+      const reached = await this.#memory.open({ after, entries, token: lease.token, isOwn }, this.#deps);
+      if (reached !== null && this.#state !== null) this.#state = { ...this.#state, counted: reached };
+      if (isOwn && reached === null) {
+        mayBeOwn = false;
+        continue;
+      }
       if (reached === null) this.#came = { after, piece };
-      else if (this.#state !== null) this.#state = { ...this.#state, counted: reached };
-      if (reached === null || piece.more || performance.now() >= endMs) return 0;
+      if (reached === null || more || performance.now() >= endMs) return 0;
       after = reached;
     }
     return 0;

@@ -23,6 +23,17 @@ local time = redis.call('TIME')
 local nowText = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 local plan = openPlan(KEYS.plan, ARGV.atMs)
 local new = 0
+
+-- Returns the newest entry that the log has had, also where it has expired.
+local function newestEntry()
+  if redis.call('EXISTS', KEYS.events) == 0 then return '0-0' end
+  local facts = redis.call('XINFO', 'STREAM', KEYS.events)
+  for at = 1, #facts, 2 do
+    if facts[at] == 'last-generated-id' then return facts[at + 1] end
+  end
+  return '0-0'
+end
+
 for i = 1, #ARGV.named do
   local key, subject, at, from = ARGV.named[i].claimKey, ARGV.named[i].subject, ARGV.named[i].at, ARGV.named[i].from
   local claimsKey = ARGV.claimsPrefix .. subject
@@ -32,8 +43,7 @@ for i = 1, #ARGV.named do
     redis.call('HSET', KEYS.wanted, key, since)
     -- It begins anew beside the keys that continue it: only later events wait for it (release-waiting-2.lua).
     if at == '' and redis.call('HEXISTS', KEYS.wanted .. ':continued', key) == 1 then
-      local newest = redis.call('XREVRANGE', KEYS.events, '+', '-', 'COUNT', 1)[1]
-      redis.call('HSET', KEYS.wanted .. ':begun', key, newest and newest[1] or '0-0')
+      redis.call('HSET', KEYS.wanted .. ':begun', key, newestEntry())
     end
   end
   local upstream = from ~= '' and redis.call('HGET', ARGV.since, from)

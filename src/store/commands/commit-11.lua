@@ -38,9 +38,11 @@
     isFollowed      flag     true when the open source may report a step ahead of this snapshot: it is polled there too
 
   returns
-    outcome  "committed" | "already" | "superseded" | "gone" | "taken" | "behind"
-    commit   text  number of the commit that the snapshot has
-    entry    text  entry of the event in the log; "" for none
+    outcome    "committed" | "already" | "superseded" | "gone" | "taken" | "behind"
+    commit     text  number of the commit that the snapshot has
+    entry      text  entry of the event in the log; "" for none
+    claimKeys  text  subscription keys of the entry, as it stores them; "" for none
+    withheld   text  suspended ones for which it waits, as it stores them; "" for none
 
   | Outcome     | Meaning                                                                                              |
   |-------------|------------------------------------------------------------------------------------------------------|
@@ -72,7 +74,7 @@ local isCounter = counter and string.match(counter, '^%d+$') and tonumber(counte
 local epoch = redis.call('HMGET', KEYS.events .. ':epoch', 'epoch', 'state')
 local isEmptied = not epoch[1] and not counter and seen > 0
 if isEmptied or (epoch[1] or '1') ~= ARGV.epoch or epoch[2] == 'behind' or (isCounter and tonumber(counter) < seen) then
-  return { 'behind', '0', '' }
+  return { 'behind', '0', '', '', '' }
 end
 
 -- All arguments are read before anything is written: Redis does not undo what a script did before an error.
@@ -146,7 +148,7 @@ local function encodeBeside(claimKeys)
   return encode(short)
 end
 
-local entry = ''
+local entry, reportedText, withheldText = '', '', ''
 if meta and outcome == 'committed' then
   local claimKeys = meta.claimKeys or freshFor(meta.updatedAt)
   if not meta.claimKeys and not meta.first then
@@ -159,8 +161,9 @@ if meta and outcome == 'committed' then
   -- This comes before the event is written: a key of another type ends the script.
   trimEntries(KEYS.subjectEntries, KEYS.trimmed)
   local reported, withheld = splitClaimKeys(KEYS.wanted, claimKeys)
-  local beside = #withheld > 0 and { 'withheld', encodeBeside(withheld) } or {}
-  entry = redis.call('XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'event', 'event', ARGV.event, 'claimKeys', encodeBeside(reported), unpack(beside))
+  reportedText, withheldText = encodeBeside(reported), #withheld > 0 and encodeBeside(withheld) or ''
+  local beside = withheldText ~= '' and { 'withheld', withheldText } or {}
+  entry = redis.call('XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'event', 'event', ARGV.event, 'claimKeys', reportedText, unpack(beside))
   for _, claimKey in ipairs(withheld) do await(KEYS.wanted, entry, meta.id, claimKey) end
   redis.call('ZADD', KEYS.subjectEntries, 0, memberOf(entry))
   redis.call('PERSIST', KEYS.subjectEntries)
@@ -228,7 +231,7 @@ if ARGV.isFollowed == '1' and outcome == 'committed' then
 end
 if outcome ~= 'committed' then
   local answer = outcome == 'already' and isResent and 'committed' or outcome
-  return { answer, string.format('%.0f', snapshotCommit), '' }
+  return { answer, string.format('%.0f', snapshotCommit), '', '', '' }
 end
 
 -- Without a response, the state stays what pages are compared with.
@@ -261,4 +264,4 @@ if redis.call('HEXISTS', KEYS.plan .. ':items', subject) == 1 then
 elseif not isNamedBy(currentClaims(KEYS.claims, KEYS.wanted), subject) then
   noteEnded(KEYS.subject, subject)
 end
-return { outcome, string.format('%.0f', snapshotCommit), entry }
+return { outcome, string.format('%.0f', snapshotCommit), entry, reportedText, withheldText }

@@ -9,10 +9,18 @@
     claimKeys    subscription keys of the events
     passed       other receivers with the same cursor, which no event is for
     counted      key of the entry up to which events without a receiver are counted, "" for none: it is `from` as well
+    events       key of the event log
+    log          the entries that follow `from` there; {} where they were read from it
 ]]
 local function isRemembered(remembered, keys, receiver)
   local from = remembered.from
   if redis.call('HGET', keys.cursors, receiver) ~= from then return false end
+  if #remembered.log > 0 then
+    local found = redis.call('XRANGE', remembered.events, '(' .. from, '+', 'COUNT', #remembered.log)
+    for index, entry in ipairs(remembered.log) do
+      if not found[index] or found[index][1] ~= entry then return false end
+    end
+  end
   if isHeld(stateOf(keys.receiver)) or redis.call('ZCARD', keys.pending) > remembered.most then return false end
   for _, one in ipairs(remembered.definitions) do
     local text = redis.call('HGET', one[1], one[2])
