@@ -48,6 +48,11 @@ export class Keys {
     return `${this.prefix}:ended`;
   }
 
+  /** hash: ended subject that only wallets claim -> its compact state and claims, both packed (commands/include/compact.lua). */
+  get compact(): string {
+    return `${this.prefix}:compact`;
+  }
+
   /** string: the commit counter. Never expires. */
   get commit(): string {
     return `${this.prefix}:commit`;

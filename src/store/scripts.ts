@@ -478,6 +478,15 @@ export const scripts = {
     reply: reply.text,
   }),
   /**
+   * Lists compact subjects whose time in their state has passed, from a part of all (include/compact.lua).
+   */
+  listCompact: script({
+    file: 'list-compact-1',
+    keys: ['compact'],
+    args: { cursor: arg.text, count: arg.number, beforeMs: arg.number },
+    reply: reply.fieldsAndRest({ cursor: reply.text, subjects: reply.list(reply.text) }),
+  }),
+  /**
    * Lists deliveries that were attempted and not accepted, or given up, in the order of their list, from
    * behind a place in it on.
    */

@@ -206,6 +206,67 @@ describe('a transfer that has ended', () => {
     const compact = await bytes();
     expect(compact).toBeLessThan(whole / 3);
   });
+
+  test('is one member of a hash while it is compact, however its pages are read', async () => {
+    await redis.set(keys.trimmed, `${Date.now() + DAY_MS}-0`);
+    await settle(31);
+    expect(await redis.hlen(keys.compact)).toBe(1);
+    expect(await redis.keys(`${keys.prefix}:*${INTENT}`)).toEqual([]);
+    expect(await redis.zcard(keys.ended)).toBe(0);
+    const [known] = await subjects.peek([INTENT]);
+    expect(known?.claims).toMatchObject([{ key: `treasury|${WALLET}`, served: true }]);
+    expect(await redis.hlen(keys.compact)).toBe(1);
+  });
+
+  test('is reported under its id to a receiver that joins its wallet while it is compact, and to no other', async () => {
+    const [first] = await events();
+    await settle(31);
+    await sync({ treasury: [WALLET], desk: [WALLET] }, { desk: ['late'] });
+    await show('settled', 101);
+    const again = (await events()).at(-1);
+    expect(again).toMatchObject({ id: first?.id, sequence: 1, claimKeys: [`desk|${WALLET}`] });
+    await settle(62);
+    await show('settled', 101);
+    expect(await events()).toHaveLength(2);
+  });
+
+  test('is not reported again where its subscription was renamed while it was compact', async () => {
+    await settle(31);
+    await sync({ savings: [WALLET] });
+    expect((await show('settled', 101)).outcome).toBe('unchanged');
+    expect((await show('refunded', 102)).outcome).toBe('changed');
+    expect(await events()).toHaveLength(2);
+    expect((await events()).at(-1)?.claimKeys).toContain(`savings|${WALLET}`);
+  });
+
+  test('is found by a poll of its own while it is compact', async () => {
+    await settle(31);
+    await plan.pollSoon([INTENT]);
+    expect(await settle(62)).toEqual({ compacted: 0, removed: 0 });
+    expect(await redis.hget(keys.subject(INTENT), 'status')).toBe('settled');
+    expect(await redis.hgetall(keys.claims(INTENT))).not.toEqual({});
+  });
+
+  test('counts as reported where its compact state cannot be read', async () => {
+    await settle(31);
+    const [name = ''] = await redis.hkeysBuffer(keys.compact);
+    await redis.hset(keys.compact, name, 'foreign');
+    const [known] = await subjects.readShown([INTENT]);
+    expect(known?.snapshot).toMatchObject({ compact: true, reported: true });
+  });
+
+  test('is checked in its turn where many are compact', async () => {
+    const hashes = Array.from({ length: 1_500 }, (_, number) => intentId(hashOf(100 + number)));
+    const state = { compact: '1', shownAtMs: NOW_MS, status: 'settled', sequence: 1 };
+    const batch = redis.pipeline();
+    for (const hash of hashes) batch.hset(keys.subject(hash), state).zadd(keys.ended, NOW_MS, hash);
+    await batch.exec();
+    let removed = 0;
+    for (let round = 0; round < 40; round += 1) removed += (await settle(31)).removed;
+    // The other one is claimed by its wallet.
+    expect(removed).toBe(1_500);
+    expect(await redis.hlen(keys.compact)).toBe(1);
+  });
 });
 
 test('a transfer that a quote has found stays known as long as the quote is named', async () => {

@@ -1,5 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { asSubjectId } from '../../src/domain/subjects/subject.ts';
+import { SubjectStore } from '../../src/store/subjects.ts';
 import { AgedStage, DAY_MS } from '../support/aged-stage.ts';
+import { firstEpoch } from '../support/epoch.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Hook } from '../support/hook.ts';
 import { needs, PARTS } from '../support/optional-parts.ts';
@@ -31,9 +34,10 @@ async function reportsNew(stage: AgedStage, hash = NEW): Promise<void> {
   await stage.upstream.answers(5);
 }
 
-async function isCompact(stage: AgedStage, subject: string): Promise<boolean> {
-  const { redis, keys } = stage;
-  return (await redis.hexists(`${keys.subject('')}${subject}`, 'compact')) === 1;
+async function isCompact({ redis, keys }: AgedStage, subject: string): Promise<boolean> {
+  const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
+  const [known] = await subjects.peek([asSubjectId(subject)]);
+  return known?.snapshot?.compact === true;
 }
 
 async function allAreCompact(stage: AgedStage, hashes: readonly string[]): Promise<void> {

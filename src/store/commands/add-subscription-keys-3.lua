@@ -19,6 +19,9 @@
     Number of newly named keys. One that continues another has its claim and its start, and is not polled for that.
 ]]
 -- @include plan
+-- @include confirmed-time
+-- @include ended
+-- @include compact
 local time = redis.call('TIME')
 local nowText = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 local plan = openPlan(KEYS.plan, ARGV.atMs)
@@ -52,6 +55,7 @@ for i = 1, #ARGV.named do
   if not stored or string.match(stored, '^(%d+):') ~= since then
     local continued = from ~= '' and redis.call('HGET', claimsKey, from)
     local isContinued = continued and string.match(continued, '^(%d+):') == since
+    restoreCompact(prefixOf(ARGV.subjectPrefix .. subject, subject), subject)
     redis.call('HSET', claimsKey, key, isContinued and continued or since .. '::0')
     redis.call('PERSIST', claimsKey)
     redis.call('PERSIST', ARGV.subjectPrefix .. subject)

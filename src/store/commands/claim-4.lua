@@ -17,8 +17,12 @@
 ]]
 -- @include plan
 -- @include claims
+-- @include confirmed-time
+-- @include ended
+-- @include compact
 -- @include suspended
 local added, isCurrent = 0, false
+if redis.call('EXISTS', KEYS.subject) == 0 then restoreCompact(prefixOf(KEYS.subject, ARGV.subject), ARGV.subject) end
 for _, claim in ipairs(cjson.decode(ARGV.claims)) do
   local stored = redis.call('HGET', KEYS.claims, claim.key)
   local isKnown = stored and string.match(stored, '^(%d+):') == claim.at

@@ -65,6 +65,7 @@
 -- @include claims
 -- @include suspended
 -- @include ended
+-- @include compact
 -- @include entries
 local subject, token, asOf = ARGV.subject, ARGV.token, tonumber(ARGV.asOf)
 
@@ -89,7 +90,11 @@ end
 
 -- A counter that was lost alone, or overwritten, continues behind the commits of the snapshot and of the process. A value of it
 -- from before the request has no meaning then.
-local snapshotCommit = tonumber(redis.call('HGET', KEYS.subject, 'commit') or '-1') or -1
+local storedCommit = redis.call('HGET', KEYS.subject, 'commit')
+if not storedCommit and restoreCompact(prefixOf(KEYS.subject, subject), subject) then
+  storedCommit = redis.call('HGET', KEYS.subject, 'commit')
+end
+local snapshotCommit = tonumber(storedCommit or '-1') or -1
 if snapshotCommit > MOST_COMMITS then snapshotCommit = -1 end
 if (counter and not isCounter) or (tonumber(counter) or 0) < math.max(snapshotCommit, seen) then
   redis.call('SET', KEYS.commit, string.format('%.0f', math.max(0, snapshotCommit, seen)))

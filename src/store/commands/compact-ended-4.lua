@@ -20,9 +20,8 @@
 -- @include claims
 -- @include confirmed-time
 -- @include ended
+-- @include compact
 -- @include entries
--- Fields of a compact snapshot: status and time recognise the state, the marks its events.
-local COMPACT = { 'sequence', 'status', 'updatedAt', 'pendingSince', 'flags', 'emitted', 'epoch', 'commit' }
 local confirmed, retention, subjectPrefix = tonumber(ARGV.confirmedMs), tonumber(ARGV.retentionMs), ARGV.subjectPrefix
 -- A held subject may be named, or shown, for years: it is checked once a day.
 local heldUntil = confirmed - retention + math.min(retention, 86400000)
@@ -82,10 +81,11 @@ local function remove(prefix, subject)
 end
 
 local function settle(subject)
-  local since = tonumber(redis.call('ZSCORE', KEYS.ended, subject) or '')
-  if not since or since > confirmed - retention then return end
   local key = subjectPrefix .. subject
   local prefix = prefixOf(key, subject)
+  local since = tonumber(redis.call('ZSCORE', KEYS.ended, subject) or '') or readCompact(prefix, subject)
+  if not since or since > confirmed - retention then return end
+  restoreCompact(prefix, subject)
   local stored = redis.call('HMGET', key, 'compact', 'shownAtMs', 'absentAtMs')
   local isCompact = stored[1] ~= false
   local shownAt = isCompact and tonumber(stored[2] or '') or since
@@ -101,10 +101,14 @@ local function settle(subject)
   elseif stored[3] and not holder then
     return remove(prefix, subject)
   end
-  if holder then return moveTo(subject, heldUntil) end
-  local now = stampMs(prefix .. ':clock')
-  redis.call('HSET', key, 'absentAtMs', text(now))
-  moveTo(subject, now)
+  if holder then
+    moveTo(subject, heldUntil)
+  else
+    local now = stampMs(prefix .. ':clock')
+    redis.call('HSET', key, 'absentAtMs', text(now))
+    moveTo(subject, now)
+  end
+  packCompact(prefix, subject)
 end
 
 for index = 1, #ARGV.subjects do settle(ARGV.subjects[index]) end

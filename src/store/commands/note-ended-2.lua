@@ -13,6 +13,8 @@
 ]]
 -- @include confirmed-time
 -- @include ended
+-- @include compact
 if redis.call('HEXISTS', KEYS.plan .. ':items', ARGV.subject) == 1 then return 0 end
+restoreCompact(prefixOf(KEYS.subject, ARGV.subject), ARGV.subject)
 noteEnded(KEYS.subject, ARGV.subject)
 return 1

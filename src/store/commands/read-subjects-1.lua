@@ -18,24 +18,30 @@
 -- @include claims
 -- @include confirmed-time
 -- @include ended
+-- @include compact
 local replies = {}
 for i = 1, #ARGV.subjects do
   local subject = ARGV.subjects[i]
   local kind = string.match(subject, '^([^:]*):')
+  local key = ARGV.subjectPrefix .. subject
+  local prefix = prefixOf(key, subject)
   if
-    ARGV.areShown == '1' and redis.call('EXISTS', ARGV.subjectPrefix .. subject) == 1
+    ARGV.areShown == '1' and (redis.call('EXISTS', key) == 1 or restoreCompact(prefix, subject))
     and redis.call('HEXISTS', KEYS.plan .. ':items', subject) == 0
   then
-    noteEnded(ARGV.subjectPrefix .. subject, subject)
+    noteEnded(key, subject)
     -- The current claims show which ones were notified of its state, which may have expired from the log.
-    if redis.call('HEXISTS', ARGV.subjectPrefix .. subject, 'compact') == 1 then
-      currentClaims(ARGV.claimsPrefix .. subject, prefixOf(ARGV.subjectPrefix .. subject, subject) .. ':wanted')
-    end
+    if redis.call('HEXISTS', key, 'compact') == 1 then currentClaims(ARGV.claimsPrefix .. subject, prefix .. ':wanted') end
   end
   local isWhole = ARGV.isWhole == '1'
+  local fields, claims = redis.call('HGETALL', key), isWhole and redis.call('HGETALL', ARGV.claimsPrefix .. subject) or {}
+  if #fields == 0 and ARGV.areShown ~= '1' then
+    local _, compactFields, compactClaims = readCompact(prefix, subject)
+    if compactFields then fields, claims = compactFields, isWhole and compactClaims or {} end
+  end
   replies[#replies + 1] = {
-    redis.call('HGETALL', ARGV.subjectPrefix .. subject),
-    isWhole and redis.call('HGETALL', ARGV.claimsPrefix .. subject) or {},
+    fields,
+    claims,
     isWhole and redis.call('ZSCORE', KEYS.plan .. ':polled:' .. kind, subject) or '',
     isWhole and redis.call('HGET', ARGV.promised, subject) or '',
   }

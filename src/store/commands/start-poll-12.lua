@@ -61,6 +61,9 @@
 -- @include plan
 -- @include endpoint-group
 -- @include claims
+-- @include confirmed-time
+-- @include ended
+-- @include compact
 -- @include definition
 local plan = openPlan(KEYS.plan, ARGV.atMs, { 'dv', 'dt', 'wallets' })
 local member, subject = ARGV.member, ARGV.subject
@@ -97,6 +100,10 @@ redis.call('ZADD', plan.key .. ':leases', text(math.max(plan.now, claim.slot) + 
 
 local names, sinces = {}, {}
 local isWallet = kindOf(subject) == 'wallet'
+local snapshot = isWallet and {} or redis.call('HGETALL', KEYS.subject)
+if not isWallet and #snapshot == 0 and restoreCompact(prefixOf(KEYS.subject, subject), subject) then
+  snapshot = redis.call('HGETALL', KEYS.subject)
+end
 local all, isRepaired = redis.call('HGETALL', KEYS.claims), false
 for i = 1, #all, 2 do
   -- A claim of another shape is made anew where a config names the subject; a page makes its own anew.
@@ -136,7 +143,7 @@ return {
   claim.token, text(claim.slot - plan.now), text(plan.now), text(plan.redisNow), claim.lane, text(claim.late),
   string.format('%.6f', claim.v), plan.more[1] or '0', plan.more[2] or '0', text(roundOf(plan, plan.more[3])), tostring(item.fails),
   redis.call('GET', KEYS.commit) or '0',
-  isWallet and {} or redis.call('HGETALL', KEYS.subject),
+  snapshot,
   claims, subscriptions,
   isWallet and redis.call('HGETALL', KEYS.facts) or {},
   isWallet and redis.call('HGETALL', KEYS.open) or {},

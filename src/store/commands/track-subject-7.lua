@@ -23,6 +23,7 @@
 -- @include plan
 -- @include confirmed-time
 -- @include ended
+-- @include compact
 local subject, claimKey = ARGV.subject, '~|' .. ARGV.subject
 local now = string.format('%.0f', stampMs(prefixOf(KEYS.subject, subject) .. ':clock'))
 local plan = openPlan(KEYS.plan, ARGV.atMs)
@@ -40,6 +41,7 @@ if not since or not string.match(since, '^%d+$') then
   since = now
   redis.call('HSET', KEYS.wanted, claimKey, since)
 end
+if redis.call('EXISTS', KEYS.subject) == 0 then restoreCompact(prefixOf(KEYS.subject, subject), subject) end
 local claim = redis.call('HGET', KEYS.claims, claimKey)
 if not claim or string.match(claim, '^(%d+):') ~= since then
   redis.call('HSET', KEYS.claims, claimKey, since .. '::0')

@@ -20,6 +20,7 @@
 ]]
 -- @include confirmed-time
 -- @include ended
+-- @include compact
 local subject, claimKey = ARGV.subject, '~|' .. ARGV.subject
 local definition = redis.call('HGET', KEYS.tracked, subject) or ''
 local createdAt = string.match(definition, '^{"createdAtMs":(%d+),"removedAtMs":null,')
@@ -37,5 +38,8 @@ redis.call('HSET', KEYS.tracked, subject, '{"createdAtMs":' .. createdAt .. ',"r
 redis.call('ZADD', KEYS.trackingEnded, now, subject)
 redis.call('HDEL', KEYS.wanted, claimKey)
 redis.call('HDEL', KEYS.since, claimKey)
-if not isPlanned then noteEnded(KEYS.subject, subject) end
+if not isPlanned then
+  restoreCompact(prefixOf(KEYS.subject, subject), subject)
+  noteEnded(KEYS.subject, subject)
+end
 return 1
