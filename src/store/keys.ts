@@ -489,7 +489,7 @@ export class Keys {
     return `${this.prefix}:pages:${wallet}`;
   }
 
-  /** hash: open transfer of a wallet -> its status and when it was last seen. Stored like the observations. */
+  /** hash: open transfer of a wallet, as `openField` in store/wallets.ts -> its status and when it was last seen. Stored like the observations. */
   open(wallet: SubjectId): string {
     return `${this.prefix}:open:${wallet}`;
   }

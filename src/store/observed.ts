@@ -1,3 +1,5 @@
+import { openField } from './wallets.ts';
+
 /**
  * The observations of a page's poll, stored with the end of the poll. `unread`: open transfers as they were before its request,
  * which count where no other commit about the wallet's transfers came since (`moves` in wallets.ts).
@@ -33,11 +35,11 @@ export const NOTHING_OBSERVED: PageFacts = {
 export function flatObserved(observed: PageFacts): object {
   return {
     facts: flat(observed.facts),
-    open: flat(observed.open),
+    open: flatOpen(observed.open),
     ...(observed.unread === undefined
       ? {}
-      : { unread: flat(observed.unread.open), moves: observed.unread.moves }),
-    ended: observed.ended,
+      : { unread: flatOpen(observed.unread.open), moves: observed.unread.moves }),
+    ended: observed.ended.map(openField),
     shown: observed.shown,
     covered: observed.covered.flatMap(({ subject, alarmMs, virtualSeconds, latestMs }) => [
       subject,
@@ -47,6 +49,10 @@ export function flatObserved(observed: PageFacts): object {
     ]),
     coverMs: observed.coverMs,
   };
+}
+
+function flatOpen(open: { readonly [subject: string]: string }): string[] {
+  return Object.entries(open).flatMap(([subject, text]) => [openField(subject), text]);
 }
 
 function flat(fields: { readonly [field: string]: number | string }): string[] {

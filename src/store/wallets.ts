@@ -7,8 +7,12 @@ import { asSubjectId, parseSubjectId, type SubjectId } from '../domain/subjects/
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
-/** Status, route, since, seen, head: short, since there is one per open transfer. */
-const OPEN = z.tuple([z.string(), z.string(), z.number(), z.number(), z.number().nullable()]);
+/**
+ * Status, route, since, and by how much seen and head are after since: short, since there is one per open transfer. With at most
+ * 64 bytes, Redis stores it without an object of its own.
+ */
+const MS = z.number().min(-1e15).max(1e15);
+const OPEN = z.tuple([z.string(), z.string(), MS, MS, MS.nullable()]);
 
 /** The transfers of a wallet that have not ended, as far as its pages showed them. */
 export type OpenTransfers = readonly OpenTransfer[];
@@ -106,13 +110,30 @@ export function parseFacts(stored: { readonly [field: string]: string }, nowMs: 
 }
 
 /** Parses the open transfers of a wallet. An entry of another shape is omitted; pages write it anew. */
-export function parseOpen(stored: { readonly [subject: string]: string }): OpenTransfer[] {
-  return Object.entries(stored).flatMap(([subject, text]) => {
+export function parseOpen(stored: { readonly [field: string]: string }): OpenTransfer[] {
+  return Object.entries(stored).flatMap(([field, text]) => {
     const parsed = OPEN.safeParse(jsonOf(text));
+    const subject = subjectOf(field);
     if (!parsed.success || parseSubjectId(subject) === null) return [];
-    const [status, route, sinceMs, seenAtMs, headAtMs] = parsed.data;
-    return [{ subject: asSubjectId(subject), status, route, sinceMs, seenAtMs, headAtMs }];
+    const [status, route, sinceMs, seenMs, headMs] = parsed.data;
+    const headAtMs = headMs === null ? null : sinceMs + headMs;
+    return [{ subject: asSubjectId(subject), status, route, sinceMs, seenAtMs: sinceMs + seenMs, headAtMs }];
   });
+}
+
+const INTENT = /^intent:0x([0-9a-f]{64})$/;
+
+/** The field of an open transfer: the 32 bytes of an intent as base64url, which has no colon, or the subject id. */
+export function openField(subject: string): string {
+  const [, digits] = INTENT.exec(subject) ?? [];
+  return digits === undefined ? subject : Buffer.from(digits, 'hex').toString('base64url');
+}
+
+const INTENT_FIELD = /^[\w-]{43}$/;
+
+function subjectOf(field: string): string {
+  if (!INTENT_FIELD.test(field)) return field;
+  return `intent:0x${Buffer.from(field, 'base64url').toString('hex')}`;
 }
 
 function jsonOf(text: string): unknown {
@@ -126,7 +147,8 @@ function jsonOf(text: string): unknown {
 /** Formats an open transfer for storage. */
 export function openText(transfer: OpenTransfer): string {
   const { status, route, sinceMs, seenAtMs, headAtMs } = transfer;
-  return JSON.stringify([status, route, sinceMs, seenAtMs, headAtMs] satisfies z.input<typeof OPEN>);
+  const headMs = headAtMs === null ? null : headAtMs - sinceMs;
+  return JSON.stringify([status, route, sinceMs, seenAtMs - sinceMs, headMs] satisfies z.input<typeof OPEN>);
 }
 
 /** The states of a wallet's first sweep: it is running, or a cursor was refused. In the order of their scores. */
@@ -192,13 +214,14 @@ export class WalletStore {
     const { subject, isOver } = transfer;
     for (const wallet of wallets) {
       const key = this.#keys.open(wallet);
+      const field = openField(subject);
       if (isOver) {
-        await this.#redis.hdel(key, subject);
+        await this.#redis.hdel(key, field);
         continue;
       }
-      const [known] = parseOpen({ [subject]: (await this.#redis.hget(key, subject)) ?? '' });
+      const [known] = parseOpen({ [field]: (await this.#redis.hget(key, field)) ?? '' });
       const text = openText({ ...transfer, headAtMs: known?.headAtMs ?? null });
-      await this.#redis.hset(key, subject, text);
+      await this.#redis.hset(key, field, text);
     }
   }
 }

@@ -18,7 +18,7 @@ import { startPoll } from '../../src/store/poll-start.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { syncConfig } from '../../src/store/sync-config.ts';
-import { WalletStore } from '../../src/store/wallets.ts';
+import { openField, WalletStore } from '../../src/store/wallets.ts';
 import { UpstreamClient } from '../../src/upstream/client/client.ts';
 import { commitDeps } from '../support/commit-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
@@ -177,7 +177,7 @@ class Side {
     const start = await this.#claim(wallet);
     if (ended !== undefined) {
       await this.poll(ended);
-      await redis.hdel(keys.open(wallet), intentId(hashOf(ended.transfer + 1)));
+      await redis.hdel(keys.open(wallet), openField(intentId(hashOf(ended.transfer + 1))));
     }
     const pages = this.#pages[process] ?? new SeenPages();
     const { end, next, observed } = await walletAdapter({ ...this.#deps, pages }).poll(

@@ -4,7 +4,7 @@ import { LISTINGS } from '../../src/domain/cadence/wait.ts';
 import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
 import { intentId, walletId } from '../../src/domain/subjects/subject.ts';
 import { parseSweep } from '../../src/queues/polls/sweeps.ts';
-import { openText, parseFacts, parseOpen } from '../../src/store/wallets.ts';
+import { openField, openText, parseFacts, parseOpen } from '../../src/store/wallets.ts';
 
 /** Values that another version, another program or a person may have written: any text, any JSON, and invalid numbers. */
 const foreign = fc.oneof(
@@ -47,7 +47,9 @@ describe('transfers of a wallet that are under way', () => {
   test('are read as they were written', () => {
     fc.assert(
       fc.property(fc.uniqueArray(transfers, { selector: ({ subject }) => subject }), (list) => {
-        const stored = Object.fromEntries(list.map((transfer) => [transfer.subject, openText(transfer)]));
+        const stored = Object.fromEntries(
+          list.map((transfer) => [openField(transfer.subject), openText(transfer)]),
+        );
         expect(parseOpen(stored)).toEqual(list);
       }),
     );
@@ -56,7 +58,7 @@ describe('transfers of a wallet that are under way', () => {
   test('are read beside any entry of another shape, which is skipped', () => {
     fc.assert(
       fc.property(transfers, fc.dictionary(fc.string(), foreign), (transfer, others) => {
-        const read = parseOpen({ ...others, [transfer.subject]: openText(transfer) });
+        const read = parseOpen({ ...others, [openField(transfer.subject)]: openText(transfer) });
         expect(read).toContainEqual(transfer);
         for (const one of read) {
           expect(Number.isFinite(one.sinceMs)).toBe(true);
