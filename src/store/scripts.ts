@@ -486,6 +486,13 @@ export const scripts = {
     args: { cursor: arg.text, count: arg.number, beforeMs: arg.number },
     reply: reply.fieldsAndRest({ cursor: reply.text, subjects: reply.list(reply.text) }),
   }),
+  /** Lists the places of a subject's events in the log, the newest first. */
+  listEntries: script({
+    file: 'list-entries-2',
+    keys: ['subjectEntries', 'subject'],
+    args: { max: arg.text, min: arg.text, count: arg.number },
+    reply: reply.list(reply.text),
+  }),
   /**
    * Lists deliveries that were attempted and not accepted, or given up, in the order of their list, from
    * behind a place in it on.

@@ -2,13 +2,15 @@ import type { SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { compareEntries, placeAfter } from './log-entry.ts';
+import { scripts } from './scripts.ts';
 
 /** A range of entries: the newest `count` of those before one (null: the end of the log), down to `from` (null: the oldest). */
 export type EntryRange = { before: string | null; from: string | null; count: number };
 
 /**
  * The places of each subject's events in the event log. A commit adds to it in the step that writes the event. Members are
- * entries with all their digits (16 and 20) and score 0, so that Redis orders them as the log does.
+ * entries with all their digits (16 and 20) and score 0, so that Redis orders them as the log does. Where the only event was for
+ * all claims, its snapshot has its place (`eventEntry`), and there is no list.
  */
 export class SubjectEntries {
   readonly #redis: RedisClient;
@@ -28,7 +30,10 @@ export class SubjectEntries {
     const min = oldest === undefined ? '-' : `[${memberOf(oldest)}`;
     const found = await Promise.all(
       subjects.map((subject) =>
-        this.#redis.zrange(this.#keys.subjectEntries(subject), max, min, 'BYLEX', 'REV', 'LIMIT', 0, count),
+        scripts.listEntries(this.#redis, {
+          keys: { subjectEntries: this.#keys.subjectEntries(subject), subject: this.#keys.subject(subject) },
+          args: { max, min, count },
+        }),
       ),
     );
     // Members of equal length are in the order of the log.

@@ -7,11 +7,12 @@ import { asSubjectId, parseSubjectId, type SubjectId } from '../domain/subjects/
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 
+const MS = z.number().min(-1e15).max(1e15);
+
 /**
  * Status, route, since, and by how much seen and head are after since: short, since there is one per open transfer. With at most
  * 64 bytes, Redis stores it without an object of its own.
  */
-const MS = z.number().min(-1e15).max(1e15);
 const OPEN = z.tuple([z.string(), z.string(), MS, MS, MS.nullable()]);
 
 /** The transfers of a wallet that have not ended, as far as its pages showed them. */

@@ -255,6 +255,23 @@ describe('a transfer that has ended', () => {
     expect(known?.snapshot).toMatchObject({ compact: true, reported: true });
   });
 
+  test('has its only event among its entries until that is trimmed, also when it is compact', async () => {
+    const [[entry = ''] = []] = await redis.xrange(keys.events, '-', '+');
+    const list = async (range: { before?: string; from?: string } = {}): Promise<string[]> =>
+      subjects.entries.list([INTENT], { before: null, from: null, count: 5, ...range });
+    for (const days of [0, 31]) {
+      await settle(days);
+      expect(await list()).toEqual([entry]);
+      expect(await list({ from: entry })).toEqual([entry]);
+      expect(await list({ before: entry })).toEqual([]);
+      expect(await list({ from: entry.replace(/\d$/, '9') })).toEqual([]);
+    }
+    await show('refunded', 102);
+    expect(await list()).toHaveLength(2);
+    await redis.set(keys.trimmed, entry);
+    expect(await list()).toHaveLength(1);
+  });
+
   test('is checked in its turn where many are compact', async () => {
     const hashes = Array.from({ length: 1_500 }, (_, number) => intentId(hashOf(100 + number)));
     const state = { compact: '1', shownAtMs: NOW_MS, status: 'settled', sequence: 1 };

@@ -14,7 +14,9 @@ const foreign = fc.oneof(
   fc.integer().map(String),
 );
 
-const subjects = fc.nat().map((number) => intentId(`0x${number.toString(16)}`));
+const subjects = fc
+  .tuple(fc.nat(), fc.constantFrom(0, 64))
+  .map(([number, digits]) => intentId(`0x${number.toString(16).padStart(digits, 'f')}`));
 
 const transfers: fc.Arbitrary<OpenTransfer> = fc.record({
   subject: subjects,

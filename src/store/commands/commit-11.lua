@@ -164,14 +164,14 @@ if meta and outcome == 'committed' then
     end
   end
   -- This comes before the event is written: a key of another type ends the script.
-  trimEntries(KEYS.subjectEntries, KEYS.trimmed)
+  local isListed = listEntries(KEYS.subjectEntries, KEYS.subject)
+  if isListed then trimEntries(KEYS.subjectEntries, KEYS.trimmed) end
   local reported, withheld = splitClaimKeys(KEYS.wanted, claimKeys)
   reportedText, withheldText = encodeBeside(reported), #withheld > 0 and encodeBeside(withheld) or ''
   local beside = withheldText ~= '' and { 'withheld', withheldText } or {}
   entry = redis.call('XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'event', 'event', ARGV.event, 'claimKeys', reportedText, unpack(beside))
   for _, claimKey in ipairs(withheld) do await(KEYS.wanted, entry, meta.id, claimKey) end
-  redis.call('ZADD', KEYS.subjectEntries, 0, memberOf(entry))
-  redis.call('PERSIST', KEYS.subjectEntries)
+  if isListed or meta.claimKeys then redis.call('ZADD', KEYS.subjectEntries, 0, memberOf(entry)) end
   -- Later claims are not notified of an event that was made for some claims alone.
   if not meta.claimKeys then
     local updatedAt = meta.updatedAt and string.format('%.0f', meta.updatedAt) or ''

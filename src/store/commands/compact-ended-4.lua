@@ -65,6 +65,7 @@ local function compact(prefix, subject, shownAt)
       compacted[#compacted + 1] = value
     end
   end
+  listEntries(prefix .. ':entries:' .. subject, key)
   redis.call('DEL', key)
   redis.call('HSET', key, unpack(compacted))
   redis.call('ZREM', KEYS.changedSubjects, subject)

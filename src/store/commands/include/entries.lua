@@ -6,6 +6,21 @@ local function memberOf(entry)
   return string.rep('0', 16 - #ms) .. ms .. '-' .. string.rep('0', 20 - #count) .. count
 end
 
+-- Returns the place of the only event of a subject without a list, which its snapshot has; nil for none.
+local function onlyEntry(subjectKey)
+  local entry = redis.call('HGET', subjectKey, 'eventEntry')
+  local ms, count = string.match(entry or '', '^(%d+)%-(%d+)$')
+  return ms and #ms <= 16 and #count <= 20 and memberOf(entry) or nil
+end
+
+-- Makes the list of a subject that has had one event so far. Returns false where it has had none.
+local function listEntries(entriesKey, subjectKey)
+  if redis.call('EXISTS', entriesKey) == 1 then return true end
+  local only = onlyEntry(subjectKey)
+  if only then redis.call('ZADD', entriesKey, 0, only) end
+  return only ~= nil
+end
+
 -- Removes the entries that were trimmed from the log.
 local function trimEntries(entriesKey, trimmedKey)
   local trimmed = redis.call('GET', trimmedKey) or ''
