@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { z } from 'zod';
 import type { NewSnapshot } from '../domain/changes/next-snapshot.ts';
 import { isFollowed } from '../domain/changes/second-source.ts';
@@ -246,7 +246,7 @@ export class SubjectStore {
         latestMs: Math.round(commit.track?.latestMs ?? 0),
         open,
         check: commit.check ?? null,
-        call: randomUUID(),
+        call: randomBytes(6).toString('base64url'),
         epoch,
         commits: this.epoch.commits,
         isFollowed: keys.statusSource === 'both' && shown !== undefined && isFollowed(subject, shown),
@@ -326,12 +326,25 @@ function claimsArgument(claims: readonly Claim[]): object {
   }));
 }
 
+/**
+ * Fields of a snapshot that are not stored where they have these values, as in most; `changedAtMs` is not where it is
+ * `observedAtMs`. A commit removes the former ones.
+ */
+const OMITTED: ReadonlyMap<string, string> = new Map([
+  ['flags', ''],
+  ['ahead', ''],
+  ['former', ''],
+  ['emitted', ''],
+  ['epoch', '1'],
+]);
+
 function snapshotFields(snapshot: NewSnapshot): string[] {
   const { record, ...fields } = SNAPSHOT_DRAFT.encode(snapshot);
-  return Object.entries({ ...fields, ...packFields('record', record) }).flatMap(([field, text]) => [
-    field,
-    text ?? '',
-  ]);
+  const isOmitted = (field: string, text: string): boolean =>
+    text === (field === 'changedAtMs' ? fields.observedAtMs : OMITTED.get(field));
+  return Object.entries({ ...fields, ...packFields('record', record) }).flatMap(([field, text = '']) =>
+    isOmitted(field, text) ? [] : [field, text],
+  );
 }
 
 /**
@@ -350,7 +363,9 @@ function parseSnapshot(fields: { [field: string]: string }): {
   const reported = eventId !== undefined;
   if (fields.compact !== undefined) return { snapshot: { ...salvage(fields), compact: true }, reason: null };
   const record = unpackFields('record', fields);
-  const { value, foreign } = readHash(SNAPSHOT, record === undefined ? fields : { ...fields, record });
+  const times = fields.observedAtMs === undefined ? {} : { changedAtMs: fields.observedAtMs };
+  const whole = { ...times, ...fields, ...(record === undefined ? {} : { record }) };
+  const { value, foreign } = readHash(SNAPSHOT, whole);
   if (value !== null) {
     const { eventId: _, ...snapshot } = value;
     return { snapshot: { ...snapshot, reported }, reason: foreign?.reason ?? null };
@@ -372,7 +387,7 @@ function salvage(fields: { [field: string]: string }): Snapshot {
     updatedAt: readMember(shape.updatedAt, fields.updatedAt),
     record: {},
     observedAtMs: readMember(shape.observedAtMs, fields.observedAtMs) ?? 0,
-    changedAtMs: readMember(shape.changedAtMs, fields.changedAtMs) ?? 0,
+    changedAtMs: readMember(shape.changedAtMs, fields.changedAtMs ?? fields.observedAtMs) ?? 0,
     pendingSince: readMember(shape.pendingSince, fields.pendingSince),
     flags: readMember(shape.flags, fields.flags) ?? [],
     ahead: null,

@@ -22,7 +22,7 @@ const HEX_TEXT = fc.oneof(
   hex(41),
   hex(40).map((digits) => digits.toUpperCase()),
   hex(64).map((digits) => `${digits}|0x${digits.slice(24)}`),
-  fc.string().map((text) => `\u0001${text}`),
+  fc.tuple(fc.nat({ max: 9 }), fc.string()).map(([mark, text]) => `${String.fromCharCode(mark + 1)}${text}`),
 );
 
 const SUBJECT = fc
@@ -37,10 +37,26 @@ const VALUE = fc.oneof(
   fc.string({ minLength: 1, unit: 'binary' }),
 );
 
-const FIELDS = fc.dictionary(
-  fc.constantFrom('sequence', 'status', 'updatedAt', 'pendingSince', 'flags', 'emitted', 'epoch', 'commit'),
+const MARK = hex(6);
+
+/** Marks of events, and texts that resemble them. */
+const EMITTED = fc.oneof(
+  fc.array(MARK, { minLength: 1, maxLength: 5 }).map((marks) => marks.join(' ')),
+  fc
+    .tuple(MARK, fc.constantFrom('', ' ', 'a', '  abcdef', ' ABCDEF', ' \u0007'))
+    .map((pair) => pair.join('')),
   VALUE,
 );
+
+const FIELDS = fc
+  .tuple(
+    fc.dictionary(
+      fc.constantFrom('sequence', 'status', 'updatedAt', 'pendingSince', 'flags', 'epoch', 'commit'),
+      VALUE,
+    ),
+    fc.option(EMITTED, { nil: undefined }),
+  )
+  .map(([fields, emitted]) => (emitted === undefined ? fields : { ...fields, emitted }));
 
 const OTHER_FIELDS = fc.oneof(
   { weight: 5, arbitrary: fc.constant({}) },
@@ -51,7 +67,7 @@ const CLAIM_VALUE = fc.oneof(
   {
     weight: 8,
     arbitrary: fc
-      .tuple(fc.nat(), fc.constantFrom('', '1700000000', '-5'))
+      .tuple(fc.nat(), fc.constantFrom('', '1700000000', '-5', '-', '007', '9007199254740993'))
       .map((pair) => `${pair.join(':')}:1`),
   },
   fc.constantFrom('1700000000000::0', '007::1', 'foreign', `${2n ** 60n}::1`),

@@ -21,6 +21,7 @@
 -- @include plan
 -- @include confirmed-time
 -- @include ended
+-- @include shorten
 -- @include compact
 local time = redis.call('TIME')
 local nowText = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))

@@ -19,6 +19,7 @@
 -- @include claims
 -- @include confirmed-time
 -- @include ended
+-- @include shorten
 -- @include compact
 -- @include suspended
 local added, isCurrent = 0, false

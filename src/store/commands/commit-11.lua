@@ -58,6 +58,7 @@
   event, unless that event is history for it. Events of suspended keys wait (include/suspended.lua).
 ]]
 -- @include plan
+-- @include shorten
 -- @include open-transfers
 -- @include counted
 -- @include confirmed-time
@@ -104,7 +105,7 @@ local outcome = 'committed'
 -- Where everybody was notified of it, the event names the commit.
 local names = redis.call('HMGET', KEYS.subject, 'token', 'eventId', 'call')
 local isResent = names[3] == ARGV.call
-if names[1] == token or names[2] == token then
+if names[1] == token or (names[2] and expand(names[2])) == token then
   outcome = 'already'
 elseif not asOf or snapshotCommit > asOf then
   outcome = 'superseded'
@@ -175,22 +176,24 @@ if meta and outcome == 'committed' then
   -- Later claims are not notified of an event that was made for some claims alone.
   if not meta.claimKeys then
     local updatedAt = meta.updatedAt and string.format('%.0f', meta.updatedAt) or ''
-    redis.call('HSET', KEYS.subject, 'eventId', meta.id, 'eventEntry', entry, 'eventUpdatedAt', updatedAt)
+    redis.call('HSET', KEYS.subject, 'eventId', shorten(meta.id), 'eventEntry', entry .. '|' .. updatedAt)
   end
 elseif #fresh > 0 then
-  local latest = redis.call('HMGET', KEYS.subject, 'eventId', 'eventEntry', 'eventUpdatedAt')
+  local stored = redis.call('HMGET', KEYS.subject, 'eventId', 'eventEntry')
+  local latest, latestEntry, latestUpdatedAt = stored[1] and expand(stored[1]), string.match(stored[2] or '', '^([^|]*)|(.*)$')
   -- The event of a compact snapshot has expired from the log.
-  local claimKeys, withheld = splitClaimKeys(KEYS.wanted, latest[1] and latest[2] and freshFor(latest[3]) or {})
+  local claimKeys, withheld = splitClaimKeys(KEYS.wanted, latest and latestEntry and freshFor(latestUpdatedAt) or {})
   if #claimKeys > 0 then
-    redis.call('XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'subscribers', 'event', latest[1], 'entry', latest[2], 'claimKeys', encode(claimKeys))
+    redis.call('XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'subscribers', 'event', latest, 'entry', latestEntry, 'claimKeys', encode(claimKeys))
   end
-  for _, claimKey in ipairs(withheld) do await(KEYS.wanted, latest[2], latest[1], claimKey) end
+  for _, claimKey in ipairs(withheld) do await(KEYS.wanted, latestEntry, latest, claimKey) end
 end
 
 if fields and outcome == 'committed' then
   snapshotCommit = redis.call('INCR', KEYS.commit)
+  -- Of these, only those with an unusual value are among the fields.
+  redis.call('HDEL', KEYS.subject, 'compact', 'shownAtMs', 'absentAtMs', 'flags', 'ahead', 'former', 'emitted', 'epoch', 'changedAtMs')
   redis.call('HSET', KEYS.subject, 'commit', string.format('%.0f', snapshotCommit), 'call', ARGV.call, unpack(fields))
-  redis.call('HDEL', KEYS.subject, 'compact', 'shownAtMs', 'absentAtMs')
   -- The former record may have had more pieces.
   local pieces = 1
   for i = 1, #fields, 2 do

@@ -20,6 +20,7 @@
 -- @include claims
 -- @include confirmed-time
 -- @include ended
+-- @include shorten
 -- @include compact
 -- @include entries
 local confirmed, retention, subjectPrefix = tonumber(ARGV.confirmedMs), tonumber(ARGV.retentionMs), ARGV.subjectPrefix

@@ -34,6 +34,7 @@
     group needs this answer.
 ]]
 -- @include plan
+-- @include shorten
 -- @include open-transfers
 -- @include claims
 -- @include suspended

@@ -14,6 +14,7 @@
     subjects  ...text
 ]]
 -- @include ended
+-- @include shorten
 -- @include compact
 local before, found = tonumber(ARGV.beforeMs), {}
 local part = redis.call('HSCAN', KEYS.compact, ARGV.cursor, 'COUNT', ARGV.count)

@@ -13,6 +13,7 @@
 ]]
 -- @include confirmed-time
 -- @include ended
+-- @include shorten
 -- @include compact
 if redis.call('HEXISTS', KEYS.plan .. ':items', ARGV.subject) == 1 then return 0 end
 restoreCompact(prefixOf(KEYS.subject, ARGV.subject), ARGV.subject)

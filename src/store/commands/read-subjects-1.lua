@@ -18,6 +18,7 @@
 -- @include claims
 -- @include confirmed-time
 -- @include ended
+-- @include shorten
 -- @include compact
 local replies = {}
 for i = 1, #ARGV.subjects do

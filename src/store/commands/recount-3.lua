@@ -18,6 +18,7 @@
     Wrong counts: subjects, and "open" where the sums differed from those of their transfers. Subjects without a count are
     counted without a report.
 ]]
+-- @include shorten
 -- @include open-transfers
 -- @include counted
 local OPEN_STATES = { 'pending', 'overdue', 'expired', 'failed', 'refundable' }
@@ -32,13 +33,13 @@ for i = 1, #ARGV.subjects do
   local key = ARGV.subjectPrefix .. subject
   local stored = redis.call('HMGET', key, 'commit', 'counted', 'open', 'open1')
   if stored[1] == commit and redis.call('HEXISTS', items, subject) == 1 then
-    local noted = stored[3] and stored[3] .. (stored[4] or '')
+    local noted = stored[3] and expand(stored[3] .. (stored[4] or ''))
     local state = string.match(noted or '', '^%l*')
     if stored[2] ~= counted then noteCounted(key, KEYS.counts, counted) end
     if noted and noted == string.match(open, '^(.*)|%d+$') then
       since[state] = since[state] or {}
       table.insert(since[state], string.match(open, '(%d+)$'))
-      table.insert(since[state], subject)
+      table.insert(since[state], shorten(subject))
     elseif noted or open ~= '' then
       noteOpen(key, KEYS.counts, subject, open)
       -- For a transfer that is counted by its state alone there may be a free place by now.
@@ -57,10 +58,10 @@ for _, state in ipairs(OPEN_STATES) do
   if reply.err then reply = redis.call('ZSCAN', sums .. ':' .. state, '0', 'COUNT', ARGV.count) end
   redis.call('HSET', KEYS.repairCursors, ':open:' .. state, reply[1])
   for i = 1, #reply[2], 2 do
-    local subject = reply[2][i]
+    local subject = expand(reply[2][i])
     if redis.call('HEXISTS', items, subject) == 0 then
       leaveOpen(ARGV.subjectPrefix .. subject, KEYS.counts, subject)
-      redis.call('ZREM', sums .. ':' .. state, subject)
+      redis.call('ZREM', sums .. ':' .. state, reply[2][i])
       wrong[#wrong + 1] = subject
     end
   end
@@ -85,7 +86,7 @@ if isOff() then
   for _, state in ipairs(OPEN_STATES) do
     local all = redis.call('ZRANGE', sums .. ':' .. state, '0', '-1', 'WITHSCORES')
     redis.call('DEL', sums .. ':' .. state)
-    for i = 1, #all, 2 do since[all[i]] = all[i + 1] end
+    for i = 1, #all, 2 do since[expand(all[i])] = all[i + 1] end
   end
   redis.call('DEL', sums)
   for subject, score in pairs(since) do

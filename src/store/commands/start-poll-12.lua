@@ -63,6 +63,7 @@
 -- @include claims
 -- @include confirmed-time
 -- @include ended
+-- @include shorten
 -- @include compact
 -- @include definition
 local plan = openPlan(KEYS.plan, ARGV.atMs, { 'dv', 'dt', 'wallets' })

@@ -23,6 +23,7 @@
 -- @include plan
 -- @include confirmed-time
 -- @include ended
+-- @include shorten
 -- @include compact
 local subject, claimKey = ARGV.subject, '~|' .. ARGV.subject
 local now = string.format('%.0f', stampMs(prefixOf(KEYS.subject, subject) .. ':clock'))

@@ -18,6 +18,7 @@
     serves or that waits for its first answer.
 ]]
 -- @include plan
+-- @include shorten
 -- @include open-transfers
 -- @include claims
 -- @include confirmed-time

@@ -20,6 +20,7 @@
 ]]
 -- @include confirmed-time
 -- @include ended
+-- @include shorten
 -- @include compact
 local subject, claimKey = ARGV.subject, '~|' .. ARGV.subject
 local definition = redis.call('HGET', KEYS.tracked, subject) or ''

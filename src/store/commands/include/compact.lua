@@ -1,12 +1,13 @@
 --[[
-  Compact states of ended subjects that only wallets claim. Each is one member of a hash, about a quarter of the bytes of its
-  keys. Needs include/ended.lua before it.
+  Compact states of ended subjects that only wallets claim. Each is one member of a hash, a quarter of the bytes of its keys.
+  Needs include/ended.lua and include/shorten.lua before it.
 
-  <prefix>:compact  hash  subject -> cmsgpack of: the time from which it is in its state, ms; by how much `shownAtMs` and `absentAtMs`
-                          are before that; a flag for an event; the fields of COMPACT; and of each claim its subscription key, by how
-                          much its start is before that time, and the time before which all is history, s
-
-  In names and keys, 40 or 64 hexadecimal digits after "0x" are bytes behind \1 or \2.
+  <prefix>:compact  hash  short subject -> cmsgpack of these values:
+                          - the time from which it is in its state, ms; by how much `shownAtMs` and `absentAtMs` are before it
+                          - true where there was an event for all
+                          - the fields of COMPACT, `pendingSince` by how much it is before `updatedAt`
+                          - for each claim its short key, by how much its start is before that time, ms, and by how much the
+                            time before which all is history is before its start, s
 
   Such a subject has neither a snapshot nor claims of its own, and is in no plan nor in `ended`. A script that finds no snapshot
   restores it before it writes to it.
@@ -14,31 +15,6 @@
 -- Fields of a compact snapshot: status and time recognise the state, the marks its events.
 local COMPACT = { 'sequence', 'status', 'updatedAt', 'pendingSince', 'flags', 'emitted', 'epoch', 'commit' }
 local MOST_COMPACT_CLAIMS = 20
-
--- Returns nil for a text that expand would not restore.
-local function shorten(text)
-  if string.find(text, '[\1\2]') then return nil end
-  return (string.gsub(text, '0x(%x+)', function(digits)
-    local mark = #digits == 40 and '\1' or #digits == 64 and '\2'
-    if not mark or string.find(digits, '%u') then return nil end
-    return mark .. string.gsub(digits, '%x%x', function(byte) return string.char(tonumber(byte, 16)) end)
-  end))
-end
-
-local function expand(text)
-  local pieces, at = {}, 1
-  local from = string.find(text, '[\1\2]')
-  while from do
-    local behind = from + (string.byte(text, from) == 1 and 21 or 33)
-    local digits = string.gsub(string.sub(text, from + 1, behind - 1), '.', function(char)
-      return string.format('%02x', string.byte(char))
-    end)
-    pieces[#pieces + 1] = string.sub(text, at, from - 1) .. '0x' .. digits
-    at = behind
-    from = string.find(text, '[\1\2]', at)
-  end
-  return table.concat(pieces) .. string.sub(text, at)
-end
 
 -- Returns a number where its text is exactly this one: it takes fewer bytes.
 local function shortNumber(text)
@@ -48,6 +24,15 @@ local function shortNumber(text)
 end
 
 local function longNumber(value) return type(value) == 'number' and string.format('%.0f', value) or value end
+
+-- Returns by how much a number in a text is before another; the text where it is none that comes back exactly.
+local function relative(base, text)
+  local number = shortNumber(text)
+  local isNear = type(base) == 'number' and type(number) == 'number' and math.abs(base) < 2 ^ 50 and math.abs(number) < 2 ^ 50
+  return isNear and base - number or text
+end
+
+local function absolute(base, value) return type(value) == 'number' and longNumber(base - value) or value end
 
 -- Returns the values of a compact subject in the order above; nil where only its own keys can hold it.
 local function compactValues(since, fields, claims)
@@ -60,30 +45,36 @@ local function compactValues(since, fields, claims)
   local values = { since, since - shownAt, absentAt and since - absentAt or false, known.eventId == '' }
   count = count - 2 - (absentAt and 1 or 0) - (known.eventId == '' and 1 or 0)
   for _, field in ipairs(COMPACT) do
-    values[#values + 1] = known[field] and shortNumber(known[field]) or false
-    if known[field] then count = count - 1 end
+    local value = known[field]
+    if field == 'emitted' then
+      values[#values + 1] = value and shortenMarks(value) or false
+    elseif field == 'pendingSince' then
+      values[#values + 1] = value and relative(shortNumber(known.updatedAt or ''), value) or false
+    else
+      values[#values + 1] = value and shortNumber(value) or false
+    end
+    if value then count = count - 1 end
   end
   -- Any other field, as one of another version, is more than these values hold.
   if count ~= 0 then return nil end
   for i = 1, #claims, 2 do
     local at, before = string.match(claims[i + 1], '^(%d+):(%-?%d*):1$')
-    local key = string.find(claims[i], '^[^|]*|wallet:') and shorten(claims[i])
-    if not at or not key or string.format('%.0f', at) ~= at then return nil end
-    values[#values + 1] = key
+    if not at or not string.find(claims[i], '^[^|]*|wallet:') or string.format('%.0f', at) ~= at then return nil end
+    values[#values + 1] = shorten(claims[i])
     values[#values + 1] = since - at
-    values[#values + 1] = shortNumber(before)
+    values[#values + 1] = relative(math.floor(at / 1000), before)
   end
   return values
 end
 
 -- Moves a compact subject into the hash, where that can hold it.
 local function packCompact(prefix, subject)
-  local key, claimsKey, name = prefix .. ':subject:' .. subject, prefix .. ':claims:' .. subject, shorten(subject)
-  if not name or redis.call('HEXISTS', prefix .. ':plan:open-status:items', 'open-status:' .. subject) == 1 then return end
+  local key, claimsKey = prefix .. ':subject:' .. subject, prefix .. ':claims:' .. subject
+  if redis.call('HEXISTS', prefix .. ':plan:open-status:items', 'open-status:' .. subject) == 1 then return end
   local since = tonumber(redis.call('ZSCORE', prefix .. ':ended', subject) or '')
   local values = compactValues(since, redis.call('HGETALL', key), redis.call('HGETALL', claimsKey))
   if not values then return end
-  redis.call('HSET', prefix .. ':compact', name, cmsgpack.pack(unpack(values)))
+  redis.call('HSET', prefix .. ':compact', shorten(subject), cmsgpack.pack(unpack(values)))
   redis.call('DEL', key, claimsKey)
   redis.call('ZREM', prefix .. ':ended', subject)
 end
@@ -91,8 +82,7 @@ end
 -- Returns the time from which a compact subject is in its state (nil for one that is not in the hash), its fields and its claims, as
 -- names and values in turn. An unreadable one counts as reported: nobody is notified of it as new.
 local function readCompact(prefix, subject)
-  local name = shorten(subject)
-  local packed = name and redis.call('HGET', prefix .. ':compact', name)
+  local packed = redis.call('HGET', prefix .. ':compact', shorten(subject))
   if not packed then return nil end
   local values = { pcall(cmsgpack.unpack, packed) }
   local since, behind = values[2], 6 + #COMPACT
@@ -107,10 +97,17 @@ local function readCompact(prefix, subject)
   if values[4] then add(fields, 'absentAtMs', longNumber(since - values[4])) end
   if values[5] then add(fields, 'eventId', '') end
   for index, field in ipairs(COMPACT) do
-    if values[5 + index] then add(fields, field, longNumber(values[5 + index])) end
+    local value = values[5 + index]
+    if value then
+      if field == 'emitted' then value = expand(value) end
+      if field == 'pendingSince' then value = absolute(values[8], value) end
+      add(fields, field, longNumber(value))
+    end
   end
   while values[behind] do
-    add(claims, expand(values[behind]), longNumber(since - values[behind + 1]) .. ':' .. longNumber(values[behind + 2]) .. ':1')
+    local at = since - values[behind + 1]
+    local before = absolute(math.floor(at / 1000), values[behind + 2])
+    add(claims, expand(values[behind]), longNumber(at) .. ':' .. before .. ':1')
     behind = behind + 3
   end
   return since, fields, claims

@@ -9,8 +9,8 @@ end
 -- Returns the place of the only event of a subject without a list, which its snapshot has; nil for none.
 local function onlyEntry(subjectKey)
   local entry = redis.call('HGET', subjectKey, 'eventEntry')
-  local ms, count = string.match(entry or '', '^(%d+)%-(%d+)$')
-  return ms and #ms <= 16 and #count <= 20 and memberOf(entry) or nil
+  local ms, count = string.match(entry or '', '^(%d+)%-(%d+)|')
+  return ms and #ms <= 16 and #count <= 20 and memberOf(ms .. '-' .. count) or nil
 end
 
 -- Makes the list of a subject that has had one event so far. Returns false where it has had none.

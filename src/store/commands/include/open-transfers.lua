@@ -3,9 +3,9 @@
 
   `:open`          hash  "<state>|<route>|<token>" -> number of transfers; with "|0", "|1", … behind it the base units that they
                          sent, in ones, in 10^12, in 10^24, …
-  `:open:<state>`  zset  subject -> time from which it is in that state, seconds
+  `:open:<state>`  zset  short subject -> time from which it is in that state, seconds
 
-  The snapshot's `open` stores its count, "<state>|<route>|<token>|<ones>,<10^12>,…", so that exactly this is subtracted. What is
+  Needs include/shorten.lua before it. The snapshot's `open` stores the short form of its count, "<state>|<route>|<token>|<ones>,<10^12>,…", so that exactly this is subtracted. What is
   beyond its first 64 bytes is in `open1`: one value that is longer would make the hash four times as large.
   Amounts are split: no number of Redis holds a uint256, and Lua's are exact to 2^53 only. The parts stay text here, and
   HINCRBY adds them as 64-bit integers, which nine million transfers cannot overflow.
@@ -30,7 +30,7 @@ end
 
 local function readNoted(subjectKey)
   local pieces = redis.call('HMGET', subjectKey, 'open', 'open1')
-  return pieces[1] and pieces[1] .. (pieces[2] or '')
+  return pieces[1] and expand(pieces[1] .. (pieces[2] or ''))
 end
 
 local function leaveOpen(subjectKey, countsKey, subject)
@@ -40,7 +40,7 @@ local function leaveOpen(subjectKey, countsKey, subject)
   redis.call('HDEL', subjectKey, 'open', 'open1')
   local name, state, parts = string.match(noted, '^((%l+)|[^|]*|[^|]*)|([%d,]*)$')
   if not name then return end
-  redis.call('ZREM', sums .. ':' .. state, subject)
+  redis.call('ZREM', sums .. ':' .. state, shorten(subject))
   local left = redis.pcall('HINCRBY', sums, name, -1)
   if type(left) == 'number' and left > 0 then addOpen(sums, name, parts, '-') else dropOpen(sums, name) end
 end
@@ -58,8 +58,9 @@ local function noteOpen(subjectKey, countsKey, subject, open)
     end
     redis.pcall('HINCRBY', sums, name, 1)
     addOpen(sums, name, parts, '')
-    redis.call('HSET', subjectKey, 'open', string.sub(noted, 1, 64))
-    if #noted > 64 then redis.call('HSET', subjectKey, 'open1', string.sub(noted, 65)) end
+    local short = shorten(noted)
+    redis.call('HSET', subjectKey, 'open', string.sub(short, 1, 64))
+    if #short > 64 then redis.call('HSET', subjectKey, 'open1', string.sub(short, 65)) end
   end
-  redis.call('ZADD', sums .. ':' .. state, since, subject)
+  redis.call('ZADD', sums .. ':' .. state, since, shorten(subject))
 end

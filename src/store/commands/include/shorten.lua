@@ -1,0 +1,53 @@
+--[[
+  Short forms of ids, for members and values that only scripts read: bytes in place of lower-case hexadecimal digits. A mark is
+  before them:
+
+  | mark | in place of                        | mark | in place of          |
+  |------|------------------------------------|------|----------------------|
+  | \1   | 0x and 40 digits                   | \5   | wallet:0x, 40 digits |
+  | \2   | 0x and 64 digits                   | \6   | intent:0x, 64 digits |
+  | \3   | evt_ and 40 digits                 | \7   | 6 digits             |
+  | \4   | nothing: the next byte is no mark  | \8   | a space and 6 digits |
+]]
+local SHORT_MARKS = { ['40'] = '\1', ['64'] = '\2', ['wallet:40'] = '\5', ['intent:64'] = '\6' }
+local SHORT_HEADS = { '0x', '0x', 'evt_', '', 'wallet:0x', 'intent:0x', '', ' ' }
+local SHORT_BYTES = { 20, 32, 20, 1, 20, 32, 3, 3 }
+
+local function bytesOfDigits(digits)
+  return (string.gsub(digits, '%x%x', function(byte) return string.char(tonumber(byte, 16)) end))
+end
+
+local function shorten(text)
+  local short = string.gsub(text, '[\1-\8]', '\4%0')
+  if #short == 44 and string.find(short, '^evt_[0-9a-f]+$') then return '\3' .. bytesOfDigits(string.sub(short, 5)) end
+  return (string.gsub(short, '(%l*:?)0x(%x+)', function(head, digits)
+    if string.find(digits, '%u') then return nil end
+    local whole, alone = SHORT_MARKS[head .. #digits], SHORT_MARKS[tostring(#digits)]
+    if not whole and not alone then return nil end
+    return (whole or head .. alone) .. bytesOfDigits(digits)
+  end))
+end
+
+local function expand(short)
+  local pieces, at = {}, 1
+  local from = string.find(short, '[\1-\8]')
+  while from do
+    local mark = string.byte(short, from)
+    local behind = from + 1 + SHORT_BYTES[mark]
+    local bytes = string.sub(short, from + 1, behind - 1)
+    if mark ~= 4 then
+      bytes = string.gsub(bytes, '.', function(char) return string.format('%02x', string.byte(char)) end)
+    end
+    pieces[#pieces + 1] = string.sub(short, at, from - 1) .. SHORT_HEADS[mark] .. bytes
+    at = behind
+    from = string.find(short, '[\1-\8]', at)
+  end
+  return table.concat(pieces) .. string.sub(short, at)
+end
+
+-- Returns the short form of six digits each, with spaces between them; that of any other text where it is none.
+local function shortenMarks(text)
+  local short = string.gsub(text, ' (%x%x%x%x%x%x)', function(digits) return '\8' .. bytesOfDigits(digits) end)
+  short = string.gsub(short, '^(%x%x%x%x%x%x)', function(digits) return '\7' .. bytesOfDigits(digits) end)
+  return expand(short) == text and short or shorten(text)
+end
