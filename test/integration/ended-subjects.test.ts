@@ -213,8 +213,8 @@ describe('a transfer that has ended', () => {
     expect(await redis.hlen(keys.compact)).toBe(1);
     expect(await redis.keys(`${keys.prefix}:*${INTENT}`)).toEqual([]);
     expect(await redis.zcard(keys.ended)).toBe(0);
-    const [known] = await subjects.peek([INTENT]);
-    expect(known?.claims).toMatchObject([{ key: `treasury|${WALLET}`, served: true }]);
+    const [entry] = await subjects.peek([INTENT]);
+    expect(entry?.claims).toMatchObject([{ key: `treasury|${WALLET}`, served: true }]);
     expect(await redis.hlen(keys.compact)).toBe(1);
   });
 
@@ -251,8 +251,8 @@ describe('a transfer that has ended', () => {
     await settle(31);
     const [name = ''] = await redis.hkeysBuffer(keys.compact);
     await redis.hset(keys.compact, name, 'foreign');
-    const [known] = await subjects.readShown([INTENT]);
-    expect(known?.snapshot).toMatchObject({ compact: true, reported: true });
+    const [entry] = await subjects.readShown([INTENT]);
+    expect(entry?.snapshot).toMatchObject({ compact: true, reported: true });
   });
 
   test('has its only event among its entries until that is trimmed, also when it is compact', async () => {

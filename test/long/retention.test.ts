@@ -36,8 +36,8 @@ async function reportsNew(stage: AgedStage, hash = NEW): Promise<void> {
 
 async function isCompact({ redis, keys }: AgedStage, subject: string): Promise<boolean> {
   const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
-  const [known] = await subjects.peek([asSubjectId(subject)]);
-  return known?.snapshot?.compact === true;
+  const [entry] = await subjects.peek([asSubjectId(subject)]);
+  return entry?.snapshot?.compact === true;
 }
 
 async function allAreCompact(stage: AgedStage, hashes: readonly string[]): Promise<void> {

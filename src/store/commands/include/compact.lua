@@ -36,20 +36,20 @@ local function absolute(base, value) return type(value) == 'number' and longNumb
 
 -- Returns the values of a compact subject in the order above; nil where only its own keys can hold it.
 local function compactValues(since, fields, claims)
-  local known, count = {}, 0
+  local stored, count = {}, 0
   for i = 1, #fields, 2 do
-    known[fields[i]], count = fields[i + 1], count + 1
+    stored[fields[i]], count = fields[i + 1], count + 1
   end
-  local shownAt, absentAt = tonumber(known.shownAtMs), tonumber(known.absentAtMs)
-  if not since or known.compact ~= '1' or not shownAt or #claims > 2 * MOST_COMPACT_CLAIMS then return nil end
-  local values = { since, since - shownAt, absentAt and since - absentAt or false, known.eventId == '' }
-  count = count - 2 - (absentAt and 1 or 0) - (known.eventId == '' and 1 or 0)
+  local shownAt, absentAt = tonumber(stored.shownAtMs), tonumber(stored.absentAtMs)
+  if not since or stored.compact ~= '1' or not shownAt or #claims > 2 * MOST_COMPACT_CLAIMS then return nil end
+  local values = { since, since - shownAt, absentAt and since - absentAt or false, stored.eventId == '' }
+  count = count - 2 - (absentAt and 1 or 0) - (stored.eventId == '' and 1 or 0)
   for _, field in ipairs(COMPACT) do
-    local value = known[field]
+    local value = stored[field]
     if field == 'emitted' then
       values[#values + 1] = value and shortenMarks(value) or false
     elseif field == 'pendingSince' then
-      values[#values + 1] = value and relative(shortNumber(known.updatedAt or ''), value) or false
+      values[#values + 1] = value and relative(shortNumber(stored.updatedAt or ''), value) or false
     else
       values[#values + 1] = value and shortNumber(value) or false
     end
