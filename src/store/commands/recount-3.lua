@@ -93,7 +93,7 @@ if isOff() then
     local key = ARGV.subjectPrefix .. subject
     local noted = readNoted(key)
     redis.call('HDEL', key, 'open', 'open1')
-    if noted then noteOpen(key, KEYS.counts, subject, noted .. '|' .. string.format('%.0f', score)) end
+    if noted then noteOpen(key, KEYS.counts, subject, expand(noted) .. '|' .. string.format('%.0f', score)) end
   end
   wrong[#wrong + 1] = 'open'
 end

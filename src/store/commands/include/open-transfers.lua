@@ -28,9 +28,10 @@ local function dropOpen(sums, name)
   for index = 0, MOST_OPEN_PARTS - 1 do redis.call('HDEL', sums, name .. '|' .. index) end
 end
 
+-- Returns the short form of the count of a transfer; nil for none.
 local function readNoted(subjectKey)
   local pieces = redis.call('HMGET', subjectKey, 'open', 'open1')
-  return pieces[1] and expand(pieces[1] .. (pieces[2] or ''))
+  return pieces[1] and pieces[1] .. (pieces[2] or '')
 end
 
 local function leaveOpen(subjectKey, countsKey, subject)
@@ -38,7 +39,7 @@ local function leaveOpen(subjectKey, countsKey, subject)
   if not noted then return end
   local sums = countsKey .. ':open'
   redis.call('HDEL', subjectKey, 'open', 'open1')
-  local name, state, parts = string.match(noted, '^((%l+)|[^|]*|[^|]*)|([%d,]*)$')
+  local name, state, parts = string.match(expand(noted), '^((%l+)|[^|]*|[^|]*)|([%d,]*)$')
   if not name then return end
   redis.call('ZREM', sums .. ':' .. state, shorten(subject))
   local left = redis.pcall('HINCRBY', sums, name, -1)
@@ -50,15 +51,15 @@ local function noteOpen(subjectKey, countsKey, subject, open)
   local noted, name, state, parts, since = string.match(open, '^(((%l+)|[^|]*|[^|]*)|([%d,]*))|(%d+)$')
   if not noted then return leaveOpen(subjectKey, countsKey, subject) end
   local sums = countsKey .. ':open'
-  if readNoted(subjectKey) ~= noted then
+  local short = shorten(noted)
+  if readNoted(subjectKey) ~= short then
     leaveOpen(subjectKey, countsKey, subject)
     if redis.call('HEXISTS', sums, name) == 0 and redis.call('HLEN', sums) >= MOST_OPEN_FIELDS then
       name, parts = state .. '|*|', ''
-      noted = name .. '|'
+      short = name .. '|'
     end
     redis.pcall('HINCRBY', sums, name, 1)
     addOpen(sums, name, parts, '')
-    local short = shorten(noted)
     redis.call('HSET', subjectKey, 'open', string.sub(short, 1, 64))
     if #short > 64 then redis.call('HSET', subjectKey, 'open1', string.sub(short, 65)) end
   end
