@@ -1,4 +1,11 @@
-import { collectDefaultMetrics, type Metric, type OpenMetricsContentType, Registry } from 'prom-client';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import {
+  collectDefaultMetrics,
+  Gauge,
+  type Metric,
+  type OpenMetricsContentType,
+  Registry,
+} from 'prom-client';
 import type { Signals } from '../signals.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { Instruments } from './instruments.ts';
@@ -113,6 +120,53 @@ const MISNAMED = [
   'nodejs_active_requests_total',
 ];
 
+const LAG = 'nodejs_eventloop_lag';
+
+/** Gauges of the event loop's delay, by the end of their name, in nanoseconds. */
+const DELAYS: { readonly [name: string]: (delays: ReturnType<typeof monitorEventLoopDelay>) => number } = {
+  min: ({ min }) => min,
+  max: ({ max }) => max,
+  mean: ({ mean }) => mean,
+  stddev: ({ stddev }) => stddev,
+  p50: (delays) => delays.percentile(50),
+  p90: (delays) => delays.percentile(90),
+  p99: (delays) => delays.percentile(99),
+};
+
+/** Longest interval that the timer of the library's own measurement accepts, about a day, ms. */
+const NEVER_MS = 86_400_000;
+
+/**
+ * Measures the delay in each iteration of the event loop, since the last scrape. The library's measurement wakes an idle
+ * process a hundred times a second. So do versions of Node that do not have `samplePerIteration`.
+ */
+function measureLoop(registry: Registry<OpenMetricsContentType>): void {
+  const delays = monitorEventLoopDelay({ samplePerIteration: true });
+  delays.enable();
+  const registers = [registry];
+  const ofName = (name: string): Gauge => {
+    registry.removeSingleMetric(`${LAG}_${name}_seconds`);
+    return new Gauge({
+      name: `${LAG}_${name}_seconds`,
+      help: `Delay of the event loop: ${name}.`,
+      registers,
+    });
+  };
+  const gauges = Object.entries(DELAYS).map(([name, read]) => ({ gauge: ofName(name), read }));
+  registry.removeSingleMetric(`${LAG}_seconds`);
+  const lag: Gauge = new Gauge({
+    name: `${LAG}_seconds`,
+    help: 'Delay of the event loop at the last scrape.',
+    registers,
+    collect: () => {
+      const beganMs = performance.now();
+      setImmediate(() => lag.set((performance.now() - beganMs) / 1_000));
+      for (const { gauge, read } of gauges) gauge.set(read(delays) / 1e9);
+      delays.reset();
+    },
+  });
+}
+
 /** Exposes the metrics of a process as text: in that of Prometheus, or in OpenMetrics, which has exemplars. */
 class Exposition {
   /** The registry of all metrics, complete before the first scrape. */
@@ -122,7 +176,8 @@ class Exposition {
   constructor() {
     // The library allows exemplars of histograms only in such a registry.
     this.registry.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
-    collectDefaultMetrics({ register: this.registry });
+    collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: NEVER_MS });
+    measureLoop(this.registry);
     for (const name of MISNAMED) this.registry.removeSingleMetric(name);
   }
 
