@@ -1,3 +1,4 @@
+import { callTogether, sharedWaitMs } from './shared-timer.ts';
 import { withTimeout } from './with-timeout.ts';
 
 /**
@@ -10,6 +11,8 @@ export type DutyRules = {
   everyMs: number;
   /** Counts `everyMs` from the begin of a round instead of from its end, for what would expire otherwise. */
   isSteady?: boolean;
+  /** A wait of a second or more ends together with those of others, up to a second earlier. */
+  isShared?: boolean;
   /** A longer round is no longer waited for: a command to a frozen node of a Redis Cluster may never end. */
   mostMs?: number;
   run: (signal: AbortSignal) => Promise<Wait>;
@@ -33,7 +36,7 @@ export class Duty {
   readonly #rules: DutyRules;
   readonly #closed = new AbortController();
   #isStarted = false;
-  #timer: NodeJS.Timeout | undefined;
+  #endWait: () => void = () => undefined;
   #round: Promise<void> | null = null;
   /** End of the wait (own clock, ms); before the start and during a round, that which `soon` requested. */
   #dueMs = Number.POSITIVE_INFINITY;
@@ -69,16 +72,24 @@ export class Duty {
   /** Ends it, and resolves when the round under way has ended. Repeated calls wait for the same round. */
   async close(): Promise<void> {
     this.#closed.abort();
-    clearTimeout(this.#timer);
+    this.#endWait();
     await this.#round;
   }
 
   #wait(ms: number): void {
-    clearTimeout(this.#timer);
+    this.#endWait();
     if (this.isClosed) return;
-    this.#dueMs = performance.now() + ms;
+    const { isShared = false } = this.#rules;
+    this.#dueMs = performance.now() + (isShared ? sharedWaitMs(ms) : ms);
     if (ms <= 0) this.#begin();
-    else if (Number.isFinite(ms)) this.#timer = setTimeout(() => this.#begin(), ms);
+    else if (Number.isFinite(ms)) this.#endWait = this.#callIn(ms);
+  }
+
+  #callIn(ms: number): () => void {
+    const begin = (): void => this.#begin();
+    if (this.#rules.isShared === true) return callTogether(ms, begin);
+    const timer = setTimeout(begin, ms);
+    return () => clearTimeout(timer);
   }
 
   #begin(): void {

@@ -67,6 +67,7 @@ export class Books {
     this.#feed = new Feed(new BookStore(database), sources, { zone, closeAfterMs, retentionMs, checked });
     this.#feeding = new Duty({
       everyMs: IDLE_MS,
+      isShared: true,
       run: async () => ({ waitMs: await this.#round() }),
       onError: (error) => ({ waitMs: this.#fail(error) }),
     });

@@ -28,6 +28,7 @@ export class AddedReceivers {
     this.#deps = deps;
     this.#checking = new Duty({
       everyMs: LOOK_EVERY_MS,
+      isShared: true,
       run: () => this.#check(),
       onError: (error) => deps.log.warn({ error }, 'receivers.error'),
     });

@@ -88,6 +88,7 @@ export class ConfigReloads {
     this.#deps = deps;
     this.#checking = new Duty({
       everyMs: LOOK_EVERY_MS,
+      isShared: true,
       run: async () => {
         await this.check();
         return this.#wait();

@@ -9,10 +9,11 @@ import type { Registry } from '../store/registry.ts';
 import type { OtherProcess, SenderStore } from '../store/senders.ts';
 
 /**
- * A process notes that it runs every BEAT_MS, and counts as running for LEASE_MS after its last beat, unless it is proven gone. A
+ * A process notes that it runs every BEAT_MS, every BEAT_ALONE_MS while there is no other one to replace, and counts as running for LEASE_MS after its last beat, unless it is proven gone. A
  * stall of Redis or of the process of 8 s is no crash; after any crash, another process has its claims within 10 s.
  */
 const BEAT_MS = 300;
+const BEAT_ALONE_MS = 1_000;
 const LEASE_MS = 9_300;
 
 /** Age of a heartbeat from which its connections are checked, and the time for which they must stay closed. */
@@ -78,6 +79,8 @@ export class Heartbeat {
   #instance: ProcessInstance = { connection: null, system: null };
   #beatAt = Number.NEGATIVE_INFINITY;
   #life = 0;
+  /** True where the last heartbeat found no other process, alive or gone. */
+  #isAlone = false;
   /** End of its lease by the last heartbeat that was answered (Redis time, ms). */
   #leaseMs = 0;
   /** Processes that are cut off: the lease of each, and the begin of that (own clock, ms). */
@@ -87,7 +90,11 @@ export class Heartbeat {
     this.#deps = deps;
     this.#beating = new Duty({
       everyMs: BEAT_MS,
-      run: () => this.beat(),
+      isShared: true,
+      run: async () => {
+        await this.beat();
+        return { waitMs: this.#isAlone ? BEAT_ALONE_MS : BEAT_MS };
+      },
       onError: (error) => deps.log.debug({ error }, 'heartbeat.error'),
     });
   }
@@ -135,6 +142,7 @@ export class Heartbeat {
     this.#leaseMs = beat.lease;
     const isVoid = beat.isVoid || isRepeated;
     const gone = isRepeated ? [] : beat.gone;
+    this.#isAlone = beat.gone.length === 0 && others.length === 0;
     if (isVoid) this.#life += 1;
     // What was seen before a gap is no evidence: the connections of all processes may have been closed meanwhile.
     if (isVoid || performance.now() - this.#beatAt > LATE_MS) this.#cutOff.clear();

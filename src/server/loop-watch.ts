@@ -1,3 +1,5 @@
+import { repeatTogether } from '../shared-timer.ts';
+
 const BEAT_MS = 1_000;
 const WINDOW_MS = 60_000;
 const LIMIT_MS = 30_000;
@@ -12,7 +14,7 @@ export class LoopWatch {
   readonly #windowMs: number;
   readonly #limitMs: number;
   readonly #stalls: { atMs: number; forMs: number }[] = [];
-  #timer: NodeJS.Timeout | undefined;
+  #stop: () => void = () => undefined;
   #beatAtMs = 0;
   #cpuMs = 0;
 
@@ -26,7 +28,7 @@ export class LoopWatch {
   start(): void {
     this.#beatAtMs = performance.now();
     this.#cpuMs = cpuMs();
-    this.#timer = setInterval(() => this.#beat(), this.#beatMs);
+    this.#stop = repeatTogether(this.#beatMs, () => this.#beat());
   }
 
   stalledMs(): number {
@@ -39,7 +41,7 @@ export class LoopWatch {
   }
 
   close(): void {
-    clearInterval(this.#timer);
+    this.#stop();
   }
 
   /** Also runs while a beat is overdue: the request may arrive before the timer. */

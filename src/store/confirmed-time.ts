@@ -139,6 +139,7 @@ export class ConfirmedTime {
     this.#clocks = deps.clocks ?? OWN_CLOCKS;
     this.#comparing = new Duty({
       everyMs: EVERY_MS,
+      isShared: true,
       run: async () => void (await this.compare()),
       onError: deps.onError,
     });

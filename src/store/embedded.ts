@@ -82,6 +82,7 @@ export class EmbeddedRedis {
     this.#onTruncated = options.onTruncated;
     this.#recordingAgain = new Duty({
       everyMs: RECORD_EVERY_MS,
+      isShared: true,
       run: () => this.#recordWritten(),
       onError: () => undefined,
     });

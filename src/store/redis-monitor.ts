@@ -1,3 +1,5 @@
+import { Redis } from 'ioredis';
+import { repeatTogether } from '../shared-timer.ts';
 import { withTimeout } from '../with-timeout.ts';
 import type { RedisClient } from './commands.ts';
 import { isPersistent, type Persistence, readPersistence } from './persistence.ts';
@@ -36,15 +38,17 @@ type MonitoredConnection = {
   redis: RedisClient;
   state: 'new' | 'answering' | 'away';
   isPending: boolean;
+  /** True when anything has come since the last tick, as most commands are no pings. Never for a Cluster. */
+  hasAnswered: boolean;
   silentTicks: number;
 };
 
-/** Monitors whether Redis answers, by a command a second on each connection, and its persistence. */
+/** Monitors whether Redis answers, by a command on each connection that was quiet for a second, and its persistence. */
 export class RedisMonitor {
   readonly #options: MonitorOptions;
   readonly #tickMs: number;
   readonly #watched: MonitoredConnection[] = [];
-  #timer: NodeJS.Timeout | undefined;
+  #stop: () => void = () => undefined;
   #ticks = 0;
   #freshSince: number | null = null;
   #inspectedAt: number | null = null;
@@ -58,11 +62,19 @@ export class RedisMonitor {
   }
 
   start(): void {
-    this.#timer = setInterval(() => this.#tick(), this.#tickMs);
+    this.#stop = repeatTogether(this.#tickMs, () => this.#tick());
   }
 
   watch(role: string, redis: RedisClient): void {
-    const watched: MonitoredConnection = { role, redis, state: 'new', isPending: false, silentTicks: 0 };
+    const watched: MonitoredConnection = {
+      role,
+      redis,
+      state: 'new',
+      isPending: false,
+      hasAnswered: false,
+      silentTicks: 0,
+    };
+    if (redis instanceof Redis) noteAnswers(redis, watched);
     this.#watched.push(watched);
     this.#ping(watched);
   }
@@ -107,7 +119,7 @@ export class RedisMonitor {
   }
 
   close(): void {
-    clearInterval(this.#timer);
+    this.#stop();
     this.#watched.splice(0);
   }
 
@@ -118,7 +130,8 @@ export class RedisMonitor {
         watched.silentTicks += 1;
         const seconds = Math.round((watched.silentTicks * this.#tickMs) / 1_000);
         if (watched.silentTicks >= AWAY_AFTER) this.#leave(watched, `no answer for ${seconds} s`);
-      } else this.#ping(watched);
+      } else if (!watched.hasAnswered || watched.state !== 'answering') this.#ping(watched);
+      watched.hasAnswered = false;
     }
     if (this.isReachable()) {
       this.#freshSince = null;
@@ -191,4 +204,12 @@ export class RedisMonitor {
     if (answer === null || this.isReachable()) this.#freshSince = null;
     else this.#freshSince ??= this.#ticks;
   }
+}
+
+function noteAnswers(redis: Redis, watched: MonitoredConnection): void {
+  redis.on('connect', () => {
+    redis.stream.on('data', () => {
+      watched.hasAnswered = true;
+    });
+  });
 }

@@ -17,6 +17,7 @@ export class SchemaWatch {
   constructor({ version, log, onChanged }: SchemaWatchDeps) {
     this.#checking = new Duty({
       everyMs: EVERY_MS,
+      isShared: true,
       run: () => version.recheck(),
       onError: (error) => {
         if (!(error instanceof SchemaVersionError)) return log.debug({ error }, 'schema.unknown');

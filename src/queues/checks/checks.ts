@@ -37,6 +37,7 @@ export class PaymentChecks {
     const onError = (error: unknown): void => deps.log.error({ error }, 'checks.error');
     this.#claiming = new Duty({
       everyMs: CLAIM_EVERY_MS,
+      isShared: true,
       run: async () => ({ waitMs: await this.#claim() }),
       onError,
     });
@@ -44,13 +45,14 @@ export class PaymentChecks {
     const ignore = (): void => undefined;
     this.#renewing = new Duty({
       everyMs: RENEW_EVERY_MS,
-      isSteady: true,
+      isShared: true,
       mostMs: MOST_MS,
       run: () => this.#renew(),
       onError: ignore,
     });
     this.#trimming = new Duty({
       everyMs: TRIM_EVERY_MS,
+      isShared: true,
       mostMs: MOST_MS,
       run: async () => void (await deps.stores.checks.trim()),
       onError,

@@ -49,6 +49,7 @@ export class CheckFeed {
     this.#deps = deps;
     this.#following = new Duty({
       everyMs: QUIET_MS,
+      isShared: true,
       run: async () => ({ waitMs: STEP_WAIT_MS[await this.step()] }),
       onError: (error) => deps.log.error({ error }, 'checks.feed_error'),
     });

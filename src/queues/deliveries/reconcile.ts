@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import { Duty } from '../../duty.ts';
+import { sharedWaitMs } from '../../shared-timer.ts';
 import type { Signals } from '../../signals.ts';
 import type { RedisClient } from '../../store/commands.ts';
 import type { ConfirmedTime } from '../../store/confirmed-time.ts';
@@ -149,6 +150,7 @@ export class Reconcile {
     this.#deps = deps;
     this.#rounds = new Duty({
       everyMs: EVERY_MS,
+      isShared: true,
       run: () => this.#round(),
       onError: (error) => {
         deps.log.error({ error }, 'reconcile.error');
@@ -199,7 +201,7 @@ export class Reconcile {
     } catch (error) {
       if (!this.#rounds.isClosed) this.#deps.log.error({ error }, 'reconcile.error');
     } finally {
-      this.#checkDueMs = performance.now() + EVERY_MS;
+      this.#checkDueMs = performance.now() + sharedWaitMs(EVERY_MS);
     }
   }
 

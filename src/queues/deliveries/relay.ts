@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { Duty } from '../../duty.ts';
+import { sharedWaitMs } from '../../shared-timer.ts';
 import { SCHEMA_VERSION } from '../../store/commands.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
 import { compareEntries, type LogEntry } from '../../store/log-entry.ts';
@@ -56,6 +57,7 @@ export class Relay {
     this.#next = new NextEntries(deps.stores.events, sources);
     this.#relaying = new Duty({
       everyMs: QUIET_MS,
+      isShared: true,
       run: async () => ({ waitMs: await this.#run() }),
       onError: (error) => {
         deps.log.error({ error }, 'relay.error');
@@ -64,7 +66,7 @@ export class Relay {
     });
     this.#renewing = new Duty({
       everyMs: RENEW_MS,
-      isSteady: true,
+      isShared: true,
       run: async () => {
         if (deps.stores.lease.token !== null) await this.#hold();
       },
@@ -161,7 +163,9 @@ export class Relay {
         ? guessed
         : await lease.readReceivers(current);
     const counted = isSame || token === null ? place : await unmatched.place();
-    const ahead = came === null ? null : { ...came, definitions: { subscriptions, continuing } };
+    // Receivers that have reached the newest entry have nothing to read.
+    const read = came ?? { after: newest, piece: { entries: [], more: false } };
+    const ahead = { ...read, definitions: { subscriptions, continuing } };
     return { newest, token, round: { known, all, standings, replays: underWay, ahead, counted } };
   }
 
@@ -198,7 +202,7 @@ export class Relay {
   async #wait(newest: string, ms: number): Promise<number> {
     if (!this.#isHolding) return QUIET_MS;
     const { lease } = this.#deps.stores;
-    const endMs = performance.now() + ms;
+    const endMs = performance.now() + sharedWaitMs(ms);
     let mayBeOwn = true;
     for (let after = newest; !this.#relaying.isClosed; ) {
       const { isOwn, ...piece } = await this.#next.behind(after, { endMs, mayBeOwn });

@@ -123,12 +123,13 @@ export class Dispatcher {
     const { endpointGroup } = options;
     this.#claiming = new Duty({
       everyMs: QUIET_MS,
+      isShared: true,
       run: async () => ({ waitMs: await this.#claim() }),
       onError: (error) => ({ waitMs: this.#fail(error) }),
     });
     this.#renewing = new Duty({
       everyMs: RENEW_EVERY_MS,
-      isSteady: true,
+      isShared: true,
       mostMs: MOST_MS,
       run: () => this.#renew(),
       onError: (error) => {
@@ -137,6 +138,7 @@ export class Dispatcher {
     });
     this.#repairing = new Duty({
       everyMs: REPAIR_EVERY_MS,
+      isShared: true,
       mostMs: MOST_MS,
       run: () => this.#repair(),
       onError: (error) => {

@@ -24,15 +24,13 @@ import type { LearnedStore } from '../../store/learned.ts';
 /** Dependencies of learning, and the rules that it begins with. */
 export type LearningDeps = LearningRules & { learned: LearnedStore; log: Logger };
 
-const WRITE_EVERY_MS = 1_000;
+const SHARE_EVERY_MS = 5_000;
 
 const LONGEST_ESTIMATE = 7 * 86_400;
 
-const READ_EVERY = 5;
-
 type PendingIncrements = { route: string; statistic: Statistic; bins: Map<number, Increment> };
 
-/** Learns stage durations from polls: adds up and writes them each second, and reads all processes' sums every few seconds. */
+/** Learns stage durations from polls: adds them up, and every few seconds writes them and reads the sums of all processes. */
 export class Learning {
   readonly #deps: LearningDeps;
   readonly #batches = new Map<string, PendingIncrements>();
@@ -40,13 +38,13 @@ export class Learning {
   readonly #unwritten = new Map<string, number>();
   #knowledge: Knowledge;
   readonly #sharing: Duty;
-  #rounds = 0;
 
   constructor(deps: LearningDeps) {
     this.#deps = deps;
     this.#knowledge = knowledgeOf([], { ...deps, nowMs: 0 });
     this.#sharing = new Duty({
-      everyMs: WRITE_EVERY_MS,
+      everyMs: SHARE_EVERY_MS,
+      isShared: true,
       run: () => this.#share(),
       onError: (error) => this.#report(error),
     });
@@ -151,7 +149,7 @@ export class Learning {
 
   async #share(): Promise<void> {
     await this.#write();
-    if (this.#rounds++ % READ_EVERY === 0) await this.#read();
+    await this.#read();
   }
 
   #report(error: unknown): void {
@@ -176,7 +174,7 @@ export class Learning {
 
   async close(): Promise<void> {
     await this.#sharing.close();
-    // Redis may be away: the last second is an estimate like the others.
+    // Redis may be away: the last seconds are an estimate like the others.
     await this.#share().catch(() => undefined);
   }
 }
