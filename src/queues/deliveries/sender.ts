@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { Duty } from '../../duty.ts';
+import { sharedWaitMs } from '../../shared-timer.ts';
 import type { ClaimOrder, Claims } from '../../store/deliveries.ts';
 import type { WakeLog } from '../../store/senders.ts';
 import type { Heartbeat } from '../heartbeat.ts';
@@ -101,7 +102,10 @@ export class Sender {
       // Earlier notices are unknown: every listener is woken.
       this.#wakeAll();
     }
-    const found = await wakes.after(this.#lastWake, { process: this.id, waitMs: WAIT_MS });
+    const found = await wakes.after(this.#lastWake, {
+      process: this.id,
+      waitMs: Math.ceil(sharedWaitMs(WAIT_MS)),
+    });
     this.#lastWake = found.last;
     for (const receiver of found.receivers) this.wake(receiver);
   }
