@@ -180,9 +180,12 @@ export class Generation {
   /** Restores config entries in Redis that a failover lost, and ends checks on chains that are not in the config. */
   async #store(): Promise<void> {
     const { registry } = this.deps.stores;
-    await this.deps.verifying.store();
-    const lost = await this.#setBudgets();
-    const isLost = (await registry.isLost()) && this.config.subscriptions.length > 0;
+    const [lost, isRegistryLost] = await Promise.all([
+      this.#setBudgets(),
+      registry.isLost(),
+      this.deps.verifying.store(),
+    ]);
+    const isLost = isRegistryLost && this.config.subscriptions.length > 0;
     if (lost.length === 0 && !isLost) return;
     this.#options.log.error({ endpointGroups: lost, wanted: !isLost }, 'plan.lost');
     await this.#sync(isLost ? ENDPOINT_GROUPS : lost);

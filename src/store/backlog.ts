@@ -88,19 +88,15 @@ export class Backlog {
   /** Removes dead letters, waiting deliveries and batches from before a time (ms); a bounded number. */
   async trim(receiver: string, beforeMs: number): Promise<void> {
     const keys = this.#keys;
-    await scripts.trimDead(this.#redis, {
-      keys: { dead: keys.dead(receiver) },
-      args: { beforeMs, most: MOST_OPEN, deliveryPrefix: keys.delivery(receiver, '') },
-    });
-    await this.#redis.zremrangebyscore(keys.waiting(receiver), '-inf', `(${beforeMs}`);
-    const batches = await this.#redis.zrangebyscore(
-      keys.batches(receiver),
-      '-inf',
-      `(${beforeMs}`,
-      'LIMIT',
-      0,
-      MOST_OPEN,
-    );
+    const before = `(${beforeMs}`;
+    const [batches] = await Promise.all([
+      this.#redis.zrangebyscore(keys.batches(receiver), '-inf', before, 'LIMIT', 0, MOST_OPEN),
+      this.#redis.zremrangebyscore(keys.waiting(receiver), '-inf', before),
+      scripts.trimDead(this.#redis, {
+        keys: { dead: keys.dead(receiver) },
+        args: { beforeMs, most: MOST_OPEN, deliveryPrefix: keys.delivery(receiver, '') },
+      }),
+    ]);
     if (batches.length === 0) return;
     await this.#redis.del(...batches.map((batch) => keys.batch(receiver, batch)));
     await this.#redis.zrem(keys.batches(receiver), ...batches);

@@ -121,8 +121,10 @@ export class EventLog {
    * their deliveries to these receivers; the oldest first, a bounded number. Returns how many entries.
    */
   async trim(beforeMs: number, receivers: readonly string[] = []): Promise<number> {
-    await this.#redis.zremrangebyscore(this.#keys.quarantine, '-inf', `(${beforeMs}`);
-    await this.#redis.zremrangebylex(this.#keys.unmatched, '-', unmatchedBefore(beforeMs));
+    await Promise.all([
+      this.#redis.zremrangebyscore(this.#keys.quarantine, '-inf', `(${beforeMs}`),
+      this.#redis.zremrangebylex(this.#keys.unmatched, '-', unmatchedBefore(beforeMs)),
+    ]);
     const count = Math.max(1, Math.floor(TRIMMED_AT_ONCE / (1 + receivers.length)));
     const to = `(${Math.max(0, Math.floor(beforeMs))}-0`;
     let gone = 0;

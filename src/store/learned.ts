@@ -84,9 +84,12 @@ export class LearnedStore {
 
   /** Computes the current knowledge from all statistics, and from the expectations before them. */
   async knowledge({ rules, arrivals }: LearningRules): Promise<Knowledge> {
-    const stored = await this.all();
-    const estimates = await this.estimates();
-    return knowledgeOf(stored, { rules, arrivals, estimates, nowMs: await redisTimeMs(this.#redis) });
+    const [stored, estimates, nowMs] = await Promise.all([
+      this.all(),
+      this.estimates(),
+      redisTimeMs(this.#redis),
+    ]);
+    return knowledgeOf(stored, { rules, arrivals, estimates, nowMs });
   }
 
   async all(): Promise<StoredTally[]> {

@@ -81,14 +81,14 @@ export class PlanStore {
   async setBudgets(
     requestsPerSecond: { readonly [endpointGroup in EndpointGroup]?: number },
   ): Promise<EndpointGroup[]> {
-    const without: EndpointGroup[] = [];
-    for (const endpointGroup of ENDPOINT_GROUPS) {
-      const budget = requestsPerSecond[endpointGroup];
-      if (budget === undefined) continue;
-      const added = await this.#redis.hset(this.#keys.plan(endpointGroup), 'budget', String(budget));
-      if (added > 0) without.push(endpointGroup);
-    }
-    return without;
+    const added = await Promise.all(
+      ENDPOINT_GROUPS.map(async (endpointGroup) => {
+        const budget = requestsPerSecond[endpointGroup];
+        if (budget === undefined) return 0;
+        return this.#redis.hset(this.#keys.plan(endpointGroup), 'budget', String(budget));
+      }),
+    );
+    return ENDPOINT_GROUPS.filter((_, index) => (added[index] ?? 0) > 0);
   }
 
   /** Claims up to `most` polls for a process, with slots of the budget up to `aheadMs` ahead. */

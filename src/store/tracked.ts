@@ -137,10 +137,12 @@ export class TrackedStore {
    */
   async prune(beforeMs: number, isImported: (subject: string) => boolean): Promise<void> {
     const keys = this.#keys;
-    const [next, some] = await this.#scan(this.#cursor);
+    const [[next, some], ended] = await Promise.all([
+      this.#scan(this.#cursor),
+      this.#redis.zrangebyscore(keys.trackingEnded, '-inf', beforeMs, 'LIMIT', 0, CHUNK),
+    ]);
     this.#cursor = next;
     for (const subject of some) await this.#untrack(subject, beforeMs);
-    const ended = await this.#redis.zrangebyscore(keys.trackingEnded, '-inf', beforeMs, 'LIMIT', 0, CHUNK);
     for (const subject of ended) {
       await scripts.forgetTracked(this.#redis, { keys, args: { subject, isImported: isImported(subject) } });
     }

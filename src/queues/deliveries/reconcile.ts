@@ -56,8 +56,8 @@ async function dropBehind(
   const { registry, events, lease, dropped } = stores;
   const { name, removed } = receiver;
   const reason = removed ? 'away' : 'retention';
-  const cursor = await lease.cursor(name);
-  let noted = await dropped.reached(name);
+  const [cursor, reached] = await Promise.all([lease.cursor(name), dropped.reached(name)]);
+  let noted = reached;
   let place = cursor === null || (noted !== null && compareEntries(noted, cursor) > 0) ? noted : cursor;
   let count = 0;
   if (cursor === null || place === null) return { count, reachedMs: beforeMs };
@@ -191,11 +191,12 @@ export class Reconcile {
   /** Runs the check once. An error is logged, and the next check repeats the work. */
   async check(): Promise<void> {
     try {
-      const { confirmedMs } = await this.#deps.confirmed.read();
-      for (const { name } of await this.#deps.stores.registry.receivers()) await this.#repairDeliveries(name);
+      const { confirmed, stores } = this.#deps;
+      const [{ confirmedMs }, receivers] = await Promise.all([confirmed.read(), stores.registry.receivers()]);
+      for (const { name } of receivers) await this.#repairDeliveries(name);
       await this.#settle(confirmedMs);
-      await this.#trim(confirmedMs);
-      for (const what of await this.#deps.stores.subjects.recount()) this.#report('count-wrong', what);
+      const [wrong] = await Promise.all([stores.subjects.recount(), this.#trim(confirmedMs)]);
+      for (const what of wrong) this.#report('count-wrong', what);
       await this.#compareConfig();
       this.#lastRoundMs = Date.now();
     } catch (error) {
@@ -209,8 +210,11 @@ export class Reconcile {
   async #repairDeliveries(receiver: string): Promise<void> {
     const { stores, process } = this.#deps;
     const { deliveries } = stores;
-    for (const id of await deliveries.repair(receiver)) this.#report('delivery-missing', `${receiver} ${id}`);
-    await deliveries.takeOver(receiver, process);
+    const [missing] = await Promise.all([
+      deliveries.repair(receiver),
+      deliveries.takeOver(receiver, process),
+    ]);
+    for (const id of missing) this.#report('delivery-missing', `${receiver} ${id}`);
   }
 
   /** Releases, ends or drops suspensions. The process with the newest config decides for how long. */
@@ -222,34 +226,47 @@ export class Reconcile {
       await reportSettled(settled, this.#deps);
   }
 
-  /** Removes data past its retention by confirmed time. The log is trimmed (a hard cap) once receivers' losses are noted. */
+  /** Removes data past its retention by confirmed time. At once, as a process wakes for each answer that it waits for. */
   async #trim(confirmedMs: number): Promise<void> {
     const { stores, retentionMs } = this.#deps;
-    const { registry, events, backlog, tracked, importedQuotes } = stores;
+    const { registry, tracked, importedQuotes } = stores;
     const beforeMs = confirmedMs - retentionMs;
     if (beforeMs <= 0) return;
-    await registry.prune(beforeMs);
-    await tracked.prune(beforeMs, (quote) => importedQuotes.isOwn(quote));
+    await Promise.all([
+      registry.prune(beforeMs),
+      tracked.prune(beforeMs, (quote) => importedQuotes.isOwn(quote)),
+      this.#trimLog(beforeMs),
+      stores.replays.trim(beforeMs),
+      stores.learned.trim(beforeMs),
+      this.#compactEnded(confirmedMs),
+      stores.wallets.trimUnswept((wallet) => stores.plan.isTracked(wallet)),
+    ]);
+  }
+
+  /** Trims the log (a hard cap) once the losses of receivers are noted. */
+  async #trimLog(beforeMs: number): Promise<void> {
+    const { registry, events, backlog } = this.#deps.stores;
     let trimMs = beforeMs;
     const receivers = await registry.receivers();
     for (const receiver of receivers) {
-      await backlog.trim(receiver.name, beforeMs);
-      trimMs = Math.min(trimMs, await dropExpired(this.#deps, receiver, beforeMs));
+      const [reachedMs] = await Promise.all([
+        dropExpired(this.#deps, receiver, beforeMs),
+        backlog.trim(receiver.name, beforeMs),
+      ]);
+      trimMs = Math.min(trimMs, reachedMs);
     }
     await events.trim(
       trimMs,
       receivers.map(({ name }) => name),
     );
-    await stores.replays.trim(beforeMs);
-    await stores.learned.trim(beforeMs);
-    await this.#compactEnded(confirmedMs);
-    await stores.wallets.trimUnswept((wallet) => stores.plan.isTracked(wallet));
   }
 
   async #compactEnded(confirmedMs: number): Promise<void> {
     const { stores, retentionMs, log } = this.#deps;
-    await stores.ended.repair();
-    const moves = await stores.ended.compact({ confirmedMs, retentionMs });
+    const [moves] = await Promise.all([
+      stores.ended.compact({ confirmedMs, retentionMs }),
+      stores.ended.repair(),
+    ]);
     if (moves.compacted + moves.removed > 0) log.info(moves, 'subjects.settled');
   }
 
