@@ -148,6 +148,28 @@ describe('connections that are not answered', () => {
     expect(reported.some((line) => /^commands away: no answer/.test(line))).toBe(true);
   });
 
+  test('are pinged only where nothing has come since the last tick', async () => {
+    const server = await node();
+    const other = connected(server.port);
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    later(async () => void vi.useRealTimers());
+    const redis = connected(server.port);
+    const { monitor } = monitored(redis, () => connected(server.port));
+    await redis.echo('answered');
+    const pings = async (): Promise<number> => {
+      vi.advanceTimersByTime(TICK_MS);
+      await redis.echo('answered');
+      const stats = await other.info('commandstats');
+      return Number(/^cmdstat_exists:calls=(\d+)/m.exec(stats)?.[1]);
+    };
+    const before = await pings();
+    expect(await pings()).toBe(before);
+    expect(await pings()).toBe(before);
+    expect(monitor.isReachable()).toBe(true);
+    vi.advanceTimersByTime(TICK_MS);
+    expect(await pings()).toBe(before + 1);
+  });
+
   test('do not hang while Redis does not answer', async () => {
     const server = await node();
     const { monitor, reported } = monitored(connected(server.port), () => connected(server.port));

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
-import { expect, inject, test } from 'vitest';
+import { expect, inject, test, vi } from 'vitest';
 import { Heartbeat } from '../../src/queues/heartbeat.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { receiverText } from '../../src/store/definitions.ts';
@@ -212,6 +212,29 @@ test('a heartbeat that is sent again, since its reply was lost, ends a life and 
   expect(await redis.hexists(keys.instances, 'q')).toBe(1);
   await heartbeat.beat();
   expect(await redis.hexists(keys.instances, 'q')).toBe(0);
+});
+
+test('a heartbeat comes once a second while there is no other process, and more often beside one', async () => {
+  const { redis, keys, senders, begin } = await stage();
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  later(async () => void vi.useRealTimers());
+  const beats = vi.spyOn(senders, 'heartbeat');
+  await begin('q');
+  const beatsIn = async (ms: number): Promise<number> => {
+    await vi.advanceTimersByTimeAsync(ms);
+    await Promise.all(beats.mock.results.map(({ value }) => value));
+    // The wait for the next one begins in the turns after a reply.
+    for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    return beats.mock.calls.length;
+  };
+  expect(await beatsIn(300)).toBe(2);
+  expect(await beatsIn(699)).toBe(2);
+  expect(await beatsIn(1)).toBe(3);
+  await new SenderStore(redis, keys).heartbeat('p', { leaseMs: LEASE_MS, instance: UNKNOWN });
+  expect(await beatsIn(999)).toBe(3);
+  expect(await beatsIn(1)).toBe(4);
+  expect(await beatsIn(299)).toBe(4);
+  expect(await beatsIn(1)).toBe(5);
 });
 
 test('connections are unknown where the ACL forbids their list', async () => {

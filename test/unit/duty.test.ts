@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Duty, type DutyRules } from '../../src/duty.ts';
+import { sharedWaitMs } from '../../src/shared-timer.ts';
 
 const errors: unknown[] = [];
 let rounds = 0;
@@ -49,6 +50,39 @@ describe('a duty', () => {
     expect(vi.getTimerCount()).toBe(1);
     await duty.close();
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('ends shared waits of a second or more together, by one timer, and never later', async () => {
+    await roundsIn(300);
+    const [first, second, slow] = [1_000, 1_000, 2_000].map((everyMs) => dutyOf({ everyMs, isShared: true }));
+    first?.start();
+    await roundsIn(100);
+    second?.start();
+    slow?.start();
+    expect(vi.getTimerCount()).toBe(2);
+    expect(await roundsIn(599)).toBe(0);
+    expect(await roundsIn(1)).toBe(2);
+    expect(vi.getTimerCount()).toBe(1);
+    expect(await roundsIn(999)).toBe(2);
+    expect(await roundsIn(1)).toBe(5);
+    first?.soon(400);
+    expect(await roundsIn(399)).toBe(5);
+    expect(await roundsIn(1)).toBe(6);
+    await Promise.all([first?.close(), second?.close()]);
+    expect(vi.getTimerCount()).toBe(1);
+    await slow?.close();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test.each([
+    { atMs: 0, ms: 999, sharedMs: 999 },
+    { atMs: 0, ms: 1_000, sharedMs: 1_000 },
+    { atMs: 1, ms: 1_000, sharedMs: 999 },
+    { atMs: 999, ms: 1_000, sharedMs: 1_001 },
+    { atMs: 400, ms: 5_000, sharedMs: 4_600 },
+  ])('waits $sharedMs ms for a shared wait of $ms ms at $atMs ms', async ({ atMs, ms, sharedMs }) => {
+    await vi.advanceTimersByTimeAsync(atMs);
+    expect(sharedWaitMs(ms)).toBe(sharedMs);
   });
 
   test('begins sooner on request, and never later', async () => {
