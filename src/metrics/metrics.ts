@@ -152,8 +152,8 @@ function measureLoop(registry: Registry<OpenMetricsContentType>): void {
       registers,
     });
   };
-  const gauges = Object.entries(DELAYS).map(([name, read]) => ({ gauge: ofName(name), read }));
   registry.removeSingleMetric(`${LAG}_seconds`);
+  // Before the others: a scrape reads them in the order in which they were made.
   const lag: Gauge = new Gauge({
     name: `${LAG}_seconds`,
     help: 'Delay of the event loop at the last scrape.',
@@ -165,6 +165,7 @@ function measureLoop(registry: Registry<OpenMetricsContentType>): void {
       delays.reset();
     },
   });
+  const gauges = Object.entries(DELAYS).map(([name, read]) => ({ gauge: ofName(name), read }));
 }
 
 /** Exposes the metrics of a process as text: in that of Prometheus, or in OpenMetrics, which has exemplars. */

@@ -101,6 +101,21 @@ test('gauges show the values of their sources', async () => {
   );
 });
 
+test('the delay of the event loop is that of its longest iteration since the last scrape', async () => {
+  const metrics = create({});
+  const delay = async (name: string): Promise<number> => {
+    const { body } = await metrics.expose();
+    return Number(new RegExp(`^nodejs_eventloop_lag_${name}_seconds (\\S+)$`, 'm').exec(body)?.[1]);
+  };
+  const turn = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
+  await delay('max');
+  await turn();
+  const endMs = performance.now() + 50;
+  while (performance.now() < endMs);
+  await turn();
+  expect(await delay('max')).toBeGreaterThanOrEqual(0.049);
+});
+
 test('a source that fails has its gauges omitted and is counted; the others are shown', async () => {
   const metrics = create({
     waits: async () => {
