@@ -170,16 +170,13 @@ export class Simulation {
       : member.startsWith('wallet:')
         ? this.#pollWallet(subject, context)
         : this.#pollTransfer(subject, context);
-    const poll = { member, subject, token, endpointGroup: ENDPOINT_GROUP } as const;
+    const poll = { member, subject, token };
+    const over = { virtualSeconds: 0, restMs: 0, latestMs: null, alarmMs: null, unseen: false };
+    const ended = { poll, outcome: next === null ? 'finish' : 'next', next: next ?? over, observed } as const;
     this.#later(
-      next === null
-        ? this.#plan.end(
-            poll,
-            'finish',
-            { virtualSeconds: 0, restMs: 0, latestMs: null, alarmMs: null, unseen: false },
-            observed,
-          )
-        : this.#plan.end(poll, 'next', next, observed),
+      this.#plan.end(ENDPOINT_GROUP, [ended]).then(([reply]) => {
+        if (reply instanceof Error) throw reply;
+      }),
     );
   }
 

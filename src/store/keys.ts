@@ -485,12 +485,12 @@ export class Keys {
   }
 
   /** hash: observations of a wallet's pages: `polled:<listing>`, `pages`, … Stored for the retention after its tracking. */
-  wallet(wallet: SubjectId): string {
+  wallet(wallet: SubjectId | ''): string {
     return `${this.prefix}:pages:${wallet}`;
   }
 
   /** hash: open transfer of a wallet, as `openField` in store/wallets.ts -> its status and when it was last seen. Stored like the observations. */
-  open(wallet: SubjectId): string {
+  open(wallet: SubjectId | ''): string {
     return `${this.prefix}:open:${wallet}`;
   }
 

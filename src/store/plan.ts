@@ -37,6 +37,20 @@ export type Lane = (typeof LANES)[number];
 /** The end of a poll: `back` made none, or learned nothing of the subject. */
 export type PollEnd = 'next' | 'failed' | 'back' | 'finish';
 
+/** A taken poll with its end, its next poll and its observation. */
+export type EndedPoll = {
+  poll: { member: string; subject: SubjectId; token: string };
+  outcome: PollEnd;
+  next: PlannedPoll;
+  observed: PageFacts;
+};
+
+/** True where the response changes the endpoint group's state; null where another process has the claim; or the fault. */
+export type PollEnded = boolean | null | Error;
+
+/** Begins the reply for a poll that could not be ended. */
+const FAULT = 'error ';
+
 /** Virtual seconds over which first polls are spread that nobody requested. */
 const SPREAD_SECONDS = 30;
 
@@ -129,41 +143,35 @@ export class PlanStore {
     );
   }
 
-  /** Ends a poll. Returns whether its response changes the endpoint group's state; null when another process has the claim. */
-  async end(
-    poll: { member: string; subject: SubjectId; token: string; endpointGroup: EndpointGroup },
-    outcome: PollEnd,
-    next: PlannedPoll,
-    observed: PageFacts,
-  ): Promise<boolean | null> {
+  /** Ends polls. What is wrong with one of them concerns no other. */
+  async end(endpointGroup: EndpointGroup, polls: readonly EndedPoll[]): Promise<PollEnded[]> {
     const keys = this.#keys;
-    const { member, subject, token, endpointGroup } = poll;
-    const ended = await scripts.endPoll(this.#redis, {
-      keys: {
-        plan: keys.plan(endpointGroup),
-        endpointGroup: keys.endpointGroup(endpointGroup),
-        subject: keys.subject(subject),
-        claims: keys.claims(subject),
-        wanted: keys.wanted,
-        counts: keys.counts,
-        facts: keys.wallet(subject),
-        open: keys.open(subject),
-      },
+    const ended = await scripts.endPolls(this.#redis, {
+      keys: { ...this.#keysOf(endpointGroup), wanted: keys.wanted, counts: keys.counts },
       args: {
-        member,
-        token,
         atMs: this.#atMs(),
-        subject,
-        outcome,
-        virtualSeconds: next.virtualSeconds,
-        restMs: Math.max(0, Math.round(next.restMs)),
-        latestMs: next.latestMs === null ? null : Math.round(next.latestMs),
-        alarmMs: next.alarmMs === null ? null : Math.max(0, Math.round(next.alarmMs)),
-        lane: next.unseen ? 'first' : 'fair',
-        observed: flatObserved(observed),
+        subjectPrefix: keys.subject(''),
+        claimsPrefix: keys.claims(''),
+        factsPrefix: keys.wallet(''),
+        openPrefix: keys.open(''),
+        polls: polls.map(({ poll: { member, token, subject }, outcome, next, observed }) => ({
+          member,
+          token,
+          subject,
+          outcome,
+          virtualSeconds: next.virtualSeconds,
+          restMs: Math.max(0, Math.round(next.restMs)),
+          latestMs: next.latestMs === null ? null : Math.round(next.latestMs),
+          alarmMs: next.alarmMs === null ? null : Math.max(0, Math.round(next.alarmMs)),
+          lane: next.unseen ? ('first' as const) : ('fair' as const),
+          observed: flatObserved(observed),
+        })),
       },
     });
-    return ended === 'stale' ? null : ended === 'answer';
+    return ended.map((reply) => {
+      if (reply.startsWith(FAULT)) return new Error(reply.slice(FAULT.length));
+      return reply === 'stale' ? null : reply === 'answer';
+    });
   }
 
   /** Reserves another slot for a poll that missed its own. Returns the ms until then. */

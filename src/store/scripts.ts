@@ -383,24 +383,30 @@ export const scripts = {
     args: { epoch: arg.number, subject: arg.text, id: arg.text, event: arg.text },
     reply: reply.flag,
   }),
-  /** Ends a poll: schedules the next one, or ends the tracking of the subject. */
-  endPoll: script({
-    file: 'end-poll-8',
-    keys: ['plan', 'endpointGroup', 'subject', 'claims', 'wanted', 'counts', 'facts', 'open'],
+  /** Ends polls: schedules the next one of each, or ends the tracking of its subject. */
+  endPolls: script({
+    file: 'end-polls-4',
+    keys: ['plan', 'endpointGroup', 'wanted', 'counts'],
     args: {
-      member: arg.text,
-      token: arg.text,
       atMs: arg.optional(arg.text),
-      subject: arg.text,
-      outcome: arg.oneOf('next', 'failed', 'back', 'finish'),
-      virtualSeconds: arg.number,
-      restMs: arg.number,
-      latestMs: arg.optional(arg.number),
-      alarmMs: arg.optional(arg.number),
-      lane: arg.oneOf('fair', 'first'),
-      observed: arg.json,
+      subjectPrefix: arg.text,
+      claimsPrefix: arg.text,
+      factsPrefix: arg.text,
+      openPrefix: arg.text,
+      polls: arg.records({
+        member: arg.text,
+        token: arg.text,
+        subject: arg.text,
+        outcome: arg.oneOf('next', 'failed', 'back', 'finish'),
+        virtualSeconds: arg.number,
+        restMs: arg.number,
+        latestMs: arg.optional(arg.number),
+        alarmMs: arg.optional(arg.number),
+        lane: arg.oneOf('fair', 'first'),
+        observed: arg.json,
+      }),
     },
-    reply: reply.oneOf('stale', 'answer', ''),
+    reply: reply.list(reply.text),
   }),
   /** Ends suspended subscription keys: no subscription wants them any more. */
   endSuspended: script({

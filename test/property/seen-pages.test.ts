@@ -184,7 +184,7 @@ class Side {
       start,
       new AbortController().signal,
     );
-    await this.#plan.end(start, end, next, observed);
+    await this.#plan.end('status', [{ poll: start, outcome: end, next, observed }]);
   }
 
   async #claim(wallet: SubjectId) {
@@ -207,7 +207,8 @@ class Side {
         if (start?.subject === wallet) return start;
         const next = { virtualSeconds: 1_000, restMs: 0, latestMs: null, alarmMs: null, unseen: false };
         const observed = { facts: {}, open: {}, ended: [], shown: [], covered: [], coverMs: 0 };
-        if (start !== null) await this.#plan.end(start, 'next', next, observed);
+        if (start !== null)
+          await this.#plan.end('status', [{ poll: start, outcome: 'next', next, observed }]);
       }
     }
     throw new Error(`${wallet} was not claimed`);

@@ -125,12 +125,16 @@ export class PlanStage {
   ): Promise<boolean | null> {
     const { virtualSeconds = 1, restMs = 0, latestMs = null, alarmMs = null, unseen = false } = next;
     const { subject } = parseMember(poll.member);
-    return this.plan.end(
-      { ...poll, subject, endpointGroup: 'status' },
-      outcome,
-      { virtualSeconds, restMs, latestMs, alarmMs, unseen },
-      { ...NOTHING_OBSERVED, ...observed },
-    );
+    const [reply = null] = await this.plan.end('status', [
+      {
+        poll: { ...poll, subject },
+        outcome,
+        next: { virtualSeconds, restMs, latestMs, alarmMs, unseen },
+        observed: { ...NOTHING_OBSERVED, ...observed },
+      },
+    ]);
+    if (reply instanceof Error) throw reply;
+    return reply;
   }
 
   /** Reports to the endpoint group an answer to a request that was sent now, or `agoMs` before. */

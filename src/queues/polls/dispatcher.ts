@@ -6,7 +6,10 @@ import type { Signals } from '../../signals.ts';
 import { chunks } from '../../store/chunks.ts';
 import type { ClaimedPoll, PlanStore } from '../../store/plan.ts';
 import { parseMember } from '../../store/plan-members.ts';
+import type { PollStart } from '../../store/poll-start.ts';
+import { isQuietEnd, PollEnds } from './poll-ends.ts';
 import { MOST_IN_JOB, type PollQueues } from './poll-queues.ts';
+import type { Polled } from './polled.ts';
 
 /** Share of the last `ofMs` in which an event loop was busy, 0 to 1. */
 type Busy = () => { share: number; ofMs: number };
@@ -106,6 +109,7 @@ export class Dispatcher {
   readonly #deps: DispatcherDeps;
   readonly #options: DispatcherOptions;
   readonly #limit: LoadLimit;
+  readonly #ends: PollEnds;
   /** Members under way by token; and, by token, claims on their way to a worker, with the time they were sent. */
   readonly #held = new Map<string, string>();
   readonly #claimed = new Map<string, { member: string; job: string; at: number; storedAt: number }>();
@@ -121,6 +125,7 @@ export class Dispatcher {
     this.#options = options;
     this.#limit = new LoadLimit(options.capacity);
     const { endpointGroup } = options;
+    this.#ends = new PollEnds(deps.plan, endpointGroup);
     this.#claiming = new Duty({
       everyMs: QUIET_MS,
       isShared: true,
@@ -178,6 +183,24 @@ export class Dispatcher {
     if (this.#free() === Math.ceil(this.#limit.allowed * WORTH_A_CLAIM)) this.wake();
   }
 
+  /**
+   * Ends a held poll. Returns whether the endpoint group's state needs its response; null where another process has the claim.
+   * An end may wait while another held poll has yet to end, and claims are not limited by the number of polls under way.
+   */
+  end(start: PollStart, polled: Polled): Promise<boolean | null> {
+    const { member, subject, token } = start;
+    const { end: outcome, next, observed } = polled;
+    const isLast = this.#held.size <= this.#ends.waiting + 1;
+    const isLimited = this.#free() < MOST_IN_JOB;
+    const mayWait = !isLast && !isLimited && this.isRunning() && isQuietEnd(start, polled);
+    return this.#ends.end({ poll: { member, subject, token }, outcome, next, observed }, mayWait);
+  }
+
+  /** Sends the ends that wait, before a failure counts. */
+  flushEnds(): void {
+    this.#ends.flush();
+  }
+
   get #underWay(): number {
     return this.#held.size + this.#claimed.size;
   }
@@ -208,6 +231,7 @@ export class Dispatcher {
     this.#limit.adapt(this.#held.size);
     const most = Math.max(0, Math.min(MOST, this.#free()));
     const sent = this.#stillClaimed(now);
+    this.#ends.flush();
     const claimed = await this.#deps.plan.claim(endpointGroup, { process, most, aheadMs: AHEAD_MS, sent });
     for (const token of claimed.arrived) this.#claimed.delete(token);
     await this.#hand(claimed.polls, now);
@@ -282,6 +306,7 @@ export class Dispatcher {
   stop(): void {
     this.#ignoreRequests();
     void this.#claiming.close();
+    this.#ends.flush();
   }
 
   async close(): Promise<void> {

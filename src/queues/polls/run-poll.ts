@@ -100,6 +100,7 @@ async function poll(start: PollStart, runner: PollRunner, signal: AbortSignal): 
     return await adapter.poll(start, signal);
   } catch (error) {
     if (signal.aborted) return { ...over('aborted'), end: 'back' };
+    runner.dispatcher.flushEnds();
     const failure = await failures.handle(error, start);
     logFailure(deps.log, start.subject, failure);
     return adapter.failed(start, failure);
@@ -108,10 +109,9 @@ async function poll(start: PollStart, runner: PollRunner, signal: AbortSignal): 
 
 async function end(start: PollStart, runner: PollRunner, polled: Polled): Promise<void> {
   const { deps, failures, dispatcher } = runner;
-  const { member, subject, token, endpointGroup } = start;
-  const { next, observed, outcome } = polled;
-  const ended = { member, subject, token, endpointGroup };
-  const isWaitedFor = await deps.stores.plan.end(ended, polled.end, next, observed);
+  const { subject } = start;
+  const { next, outcome } = polled;
+  const isWaitedFor = await dispatcher.end(start, polled);
   if (isWaitedFor && outcome === 'answered') await failures.answered(start);
   // Of polls that may have ended a process, one is made at a time: the next one waits for this end.
   if (next.restMs === 0 || next.alarmMs === 0 || start.lane === 'suspect') dispatcher.wake();

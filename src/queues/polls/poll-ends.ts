@@ -1,0 +1,98 @@
+import { performance } from 'node:perf_hooks';
+import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
+import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
+import type { EndedPoll, PlanStore, PollEnded } from '../../store/plan.ts';
+import type { PollStart } from '../../store/poll-start.ts';
+import { MOST_IN_JOB } from './poll-queues.ts';
+import type { Polled } from './polled.ts';
+
+type WaitingEnd = {
+  ended: EndedPoll;
+  sinceMs: number;
+  done: (reply: PollEnded) => void;
+  fail: (error: unknown) => void;
+};
+
+/** Longest wait of an end for a claim: the dispatcher claims at least this often. */
+const LONGEST_WAIT_MS = 1_000;
+
+/** True for the end of a poll that changed nothing, while nothing waits for its answer and the next one rests for longer. */
+export function isQuietEnd({ lane }: PollStart, { outcome, end, next, observed }: Polled): boolean {
+  const { restMs, alarmMs } = next;
+  const { open, unread, ended } = observed;
+  return (
+    outcome === 'answered' &&
+    end === 'next' &&
+    Math.min(restMs, alarmMs ?? restMs) >= LONGEST_WAIT_MS &&
+    lane !== 'suspect' &&
+    lane !== 'probe' &&
+    ended.length === 0 &&
+    [open, unread?.open ?? {}].every((transfers) => Object.keys(transfers).length === 0)
+  );
+}
+
+/**
+ * Ends the polls of one endpoint group. An end that nothing depends on goes with the next command about the plan, so that a turn of
+ * Redis and of this process serves several.
+ *
+ * | an end               | goes                                                             |
+ * |----------------------|------------------------------------------------------------------|
+ * | is of consequence    | at once, with those that wait                                    |
+ * | may wait             | with the next claim, the next end of consequence or failure, the |
+ * |                      | tenth that waits, or the last poll that this process has started |
+ */
+export class PollEnds {
+  readonly #plan: PlanStore;
+  readonly #endpointGroup: EndpointGroup;
+  #waiting: WaitingEnd[] = [];
+
+  constructor(plan: PlanStore, endpointGroup: EndpointGroup) {
+    this.#plan = plan;
+    this.#endpointGroup = endpointGroup;
+  }
+
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  /** Ends a poll; `mayWait` is false where it must go at once. Returns whether the endpoint group's state needs its response. */
+  async end(ended: EndedPoll, mayWait: boolean): Promise<boolean | null> {
+    const { promise, resolve: done, reject: fail } = Promise.withResolvers<PollEnded>();
+    this.#waiting.push({ ended, sinceMs: performance.now(), done, fail });
+    if (!mayWait || this.#waiting.length >= MOST_IN_JOB) this.flush();
+    const reply = await promise;
+    if (reply instanceof Error) throw reply;
+    return reply;
+  }
+
+  /** Sends the ends that wait. */
+  flush(): void {
+    if (this.#waiting.length === 0) return;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    const nowMs = performance.now();
+    const polls = waiting.map(({ ended, sinceMs }) => ({
+      ...ended,
+      next: since(ended.next, nowMs - sinceMs),
+    }));
+    this.#plan.end(this.#endpointGroup, polls).then(
+      (replies) => {
+        for (const [at, { done }] of waiting.entries()) done(replies[at] ?? new Error('found no reply'));
+      },
+      (error: unknown) => {
+        for (const { fail } of waiting) fail(error);
+      },
+    );
+  }
+}
+
+/** The next poll after a time that has passed since it was planned. */
+function since(next: PlannedPoll, ms: number): PlannedPoll {
+  const rest = (planMs: number | null): number | null => (planMs === null ? null : Math.max(0, planMs - ms));
+  return {
+    ...next,
+    restMs: Math.max(0, next.restMs - ms),
+    latestMs: rest(next.latestMs),
+    alarmMs: rest(next.alarmMs),
+  };
+}
