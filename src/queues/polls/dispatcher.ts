@@ -75,7 +75,7 @@ type DispatcherDeps = { plan: PlanStore; queues: PollQueues; signals: Signals; l
 type DispatcherOptions = { endpointGroup: EndpointGroup; process: string; capacity: number };
 
 /** Time ahead of a slot at which it is assigned: long enough for a job to reach its worker. */
-const AHEAD_MS = 100;
+const AHEAD_MS = 150;
 
 const MOST = 100;
 

@@ -358,11 +358,11 @@ end
 if not gate.open then
   worth(gate.waitMs)
 elseif slots == 0 and isMore() or gate.probe and slots == 0 and mostPicks > 0 then
-  worth(plan.next - now - aheadMs / 2)
+  worth(plan.next - now - aheadMs / 3)
 elseif gate.probe then
   worth(500)
 else
-  local from = slots == 0 and math.max(now, plan.next - aheadMs / 2) or now
+  local from = slots == 0 and math.max(now, plan.next - aheadMs / 3) or now
   local function soonest(place, fromMs)
     local entry = redis.call('ZRANGE', key .. place, 0, 0, 'WITHSCORES')
     if entry[2] then worth(math.max(tonumber(entry[2]), fromMs) - now) end
