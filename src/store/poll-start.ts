@@ -69,25 +69,21 @@ export type PollReaders = {
   atMs?: PlanClock;
 };
 
-/** Starts a claimed poll for a process, and reads its data. Null where another process has the claim, or it has expired. */
-export async function startPoll(
+/** A poll that was started; null where another process has the claim, or it has expired; or the fault. */
+export type StartedPoll = PollStart | null | Error;
+
+/** Starts claimed polls of one plan for a process, and reads their data. What is wrong with one of them concerns no other. */
+export async function startPolls(
   deps: PollReaders,
-  { member, token }: { member: string; token: string },
+  sent: readonly { member: string; token: string }[],
   process: string,
-): Promise<PollStart | null> {
-  const { redis, keys, subjects, registry, importedQuotes, atMs = REDIS_TIME } = deps;
-  const { subject, route: sweepScope } = parseMember(member);
-  const endpointGroup = groupOfMember(member, keys);
-  const key = parseSubjectId(subject);
-  const start = await scripts.startPoll(redis, {
+): Promise<StartedPoll[]> {
+  const { redis, keys, subjects, registry, atMs = REDIS_TIME } = deps;
+  const endpointGroup = groupOfMember(sent[0]?.member ?? '', keys);
+  const { planMs, redisMs, dv, dt, roundMs, asOf, ...started } = await scripts.startPolls(redis, {
     keys: {
       plan: keys.plan(endpointGroup),
       endpointGroup: keys.endpointGroup(endpointGroup),
-      subject: keys.subject(subject),
-      claims: keys.claims(subject),
-      facts: keys.wallet(subject),
-      open: keys.open(subject),
-      sweep: keys.sweep(subject, sweepScope ?? ''),
       commit: keys.commit,
       wanted: keys.wanted,
       subscriptions: keys.subscriptions,
@@ -95,53 +91,100 @@ export async function startPoll(
       verdicts: keys.verdicts,
     },
     args: {
-      member,
-      token,
       process,
       atMs: atMs(),
-      subject,
       lateMs: LATE_MS,
       routes: keys.routes,
-      route: key?.kind === 'route' ? key.name : '',
       since: keys.since,
       promised: keys.promised,
       tracked: keys.tracked,
+      subjectPrefix: keys.subject(''),
+      claimsPrefix: keys.claims(''),
+      factsPrefix: keys.wallet(''),
+      openPrefix: keys.open(''),
+      polls: sent.map(({ member, token }) => {
+        const { subject, route } = parseMember(member);
+        return { member, token, subject, route: routeOf(subject), sweep: keys.sweep(subject, route ?? '') };
+      }),
     },
   });
-  if (start === null) return null;
-  const { inMs, lane, lateMs, virtual, fails, asOf } = start;
   subjects.epoch.noteCommits(asOf);
-  const known = subjects.known(subject, start);
-  const quote =
-    start.imported === null ? null : await importedQuotes.read(subject, start.imported, start.verdict);
-  const nowMs = Math.floor(start.redisMs + inMs);
+  const price = priceOf(dv, dt);
+  const subscriptions = await registry.readSubscriptions(Object.entries(started.subscriptions));
+  const shared = {
+    endpointGroup,
+    planMs,
+    redisMs,
+    price,
+    roundSeconds: roundMs / 1_000,
+    asOf,
+    subscriptions,
+  };
+  const rows = new Map(started.polls.map((row) => [row.claim, row]));
+  const faults = new Map(started.faults.map(({ claim, reason }) => [claim, new Error(reason)]));
+  return Promise.all(
+    sent.map(({ member, token }) => {
+      const row = rows.get(token);
+      if (row === undefined) return faults.get(token) ?? null;
+      return readStart(deps, { member, row, shared }).catch(errorOf);
+    }),
+  );
+}
+
+function errorOf(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}
+
+function routeOf(subject: SubjectId): string {
+  const key = parseSubjectId(subject);
+  return key?.kind === 'route' ? key.name : '';
+}
+
+type StartRow = Awaited<ReturnType<typeof scripts.startPolls>>['polls'][number];
+
+/** The data that all polls of one start share. */
+type SharedStart = {
+  endpointGroup: EndpointGroup;
+  planMs: number;
+  redisMs: number;
+  price: number;
+  roundSeconds: number;
+  asOf: string;
+  subscriptions: ReadonlyMap<string, StoredSubscription>;
+};
+
+async function readStart(
+  { subjects, registry, importedQuotes }: PollReaders,
+  { member, row, shared }: { member: string; row: StartRow; shared: SharedStart },
+): Promise<PollStart> {
+  const { subject, route: sweepScope } = parseMember(member);
+  const { token, inMs, lane, lateMs, virtual, fails, isRequested } = row;
+  const { planMs, redisMs, ...rest } = shared;
+  const known = subjects.known(subject, row);
+  const quote = row.imported === null ? null : await importedQuotes.read(subject, row.imported, row.verdict);
+  const nowMs = Math.floor(redisMs + inMs);
   return {
+    ...rest,
     member,
     subject,
-    endpointGroup,
-    token: start.token,
+    token,
     inMs,
-    planMs: start.planMs + inMs,
+    planMs: planMs + inMs,
     virtual,
-    price: priceOf(start.dv, start.dt),
-    roundSeconds: start.roundMs / 1_000,
     lane,
-    isRequested: start.isRequested,
+    isRequested,
     lateMs,
     fails,
-    asOf,
     nowMs,
     ...known,
     promised: quote?.verdict === 'valid' ? promisedBy(quote.quote) : known.promised,
-    subscriptions: await registry.readSubscriptions(Object.entries(start.subscriptions)),
-    facts: parseFacts(start.facts, nowMs),
-    open: parseOpen(start.open),
+    facts: parseFacts(row.facts, nowMs),
+    open: parseOpen(row.open),
     imported: quote,
     unseenUntilMs: await unseenUntil(subject, known, importedQuotes),
-    route:
-      start.route !== null && key?.kind === 'route' ? await registry.readRoute(key.name, start.route) : null,
-    sweep: sweepScope === null ? null : start.sweep,
-    subscribedAt: new Map(Object.entries(start.sinces)),
+    route: row.route === null ? null : await registry.readRoute(routeOf(subject), row.route),
+    sweep: sweepScope === null ? null : row.sweep,
+    subscribedAt: new Map(Object.entries(row.sinces)),
   };
 }
 

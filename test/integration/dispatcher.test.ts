@@ -7,7 +7,7 @@ import { Dispatcher } from '../../src/queues/polls/dispatcher.ts';
 import { PollQueues } from '../../src/queues/polls/poll-queues.ts';
 import { Signals } from '../../src/signals.ts';
 import { type ClaimResult, PlanStore, REDIS_TIME } from '../../src/store/plan.ts';
-import { startPoll } from '../../src/store/poll-start.ts';
+import { startPolls } from '../../src/store/poll-start.ts';
 import { eventually } from '../support/eventually.ts';
 import { holdTimers } from '../support/held-timers.ts';
 import { PlanStage } from '../support/plan-stage.ts';
@@ -93,7 +93,7 @@ describe('a dispatcher', () => {
       (await leasedUntilMs()).every((untilMs) => untilMs > first + CLAIM_LEASE_MS),
     );
     const deps = { ...stage, atMs: REDIS_TIME };
-    const started = await Promise.all(sent.map((poll) => startPoll(deps, poll, 'p1')));
+    const started = await startPolls(deps, sent, 'p1');
     expect(started.filter((start) => start === null)).toEqual([]);
     await dispatcher.close();
     await queue.close();

@@ -10,7 +10,7 @@ import { ImportedQuotes } from '../../src/store/imported-quotes.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { LearnedStore } from '../../src/store/learned.ts';
 import { PlanStore } from '../../src/store/plan.ts';
-import { type PollStart, startPoll } from '../../src/store/poll-start.ts';
+import { type PollStart, startPolls } from '../../src/store/poll-start.ts';
 import { ReceiverStore } from '../../src/store/receivers.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { ReplayStore } from '../../src/store/replays.ts';
@@ -100,8 +100,8 @@ async function take(deps: { registry: Registry; subjects: SubjectStore }): Promi
   const poll = polls.find(({ member }) => member === INTENT);
   if (poll === undefined) throw new Error('the subject was not claimed');
   const importedQuotes = new ImportedQuotes(redis, keys);
-  const start = await startPoll({ redis, keys, importedQuotes, ...deps }, poll, 'p');
-  if (start === null) throw new Error('the poll was not claimed');
+  const [start = null] = await startPolls({ redis, keys, importedQuotes, ...deps }, [poll], 'p');
+  if (start === null || start instanceof Error) throw new Error('the poll was not claimed');
   return start;
 }
 

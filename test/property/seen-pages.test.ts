@@ -14,7 +14,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { eventOf } from '../../src/store/log-entry.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import type { PlanMember } from '../../src/store/plan-members.ts';
-import { startPoll } from '../../src/store/poll-start.ts';
+import { startPolls } from '../../src/store/poll-start.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { syncConfig } from '../../src/store/sync-config.ts';
@@ -202,8 +202,10 @@ class Side {
         aheadMs: 5_000,
         sent: [],
       });
+      const readers = { redis, keys: this.#keys, ...stores, atMs: this.#atMs };
       for (const poll of polls) {
-        const start = await startPoll({ redis, keys: this.#keys, ...stores, atMs: this.#atMs }, poll, 'p');
+        const [start = null] = await startPolls(readers, [poll], 'p');
+        if (start instanceof Error) throw start;
         if (start?.subject === wallet) return start;
         const next = { virtualSeconds: 1_000, restMs: 0, latestMs: null, alarmMs: null, unseen: false };
         const observed = { facts: {}, open: {}, ended: [], shown: [], covered: [], coverMs: 0 };

@@ -8,7 +8,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { NOTHING_OBSERVED, type PageFacts } from '../../src/store/observed.ts';
 import { type ClaimedPoll, type ClaimResult, PlanStore, type PollEnd } from '../../src/store/plan.ts';
 import { parseMember } from '../../src/store/plan-members.ts';
-import { type PollStart, startPoll } from '../../src/store/poll-start.ts';
+import { type PollStart, startPolls } from '../../src/store/poll-start.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { scripts } from '../../src/store/scripts.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
@@ -114,7 +114,10 @@ export class PlanStage {
 
   async take(poll: { member: string; token: string }, process = 'p1'): Promise<PollStart | null> {
     const { redis, keys, subjects, registry, importedQuotes } = this;
-    return startPoll({ redis, keys, subjects, registry, importedQuotes, atMs: this.#atMs }, poll, process);
+    const readers = { redis, keys, subjects, registry, importedQuotes, atMs: this.#atMs };
+    const [start = null] = await startPolls(readers, [poll], process);
+    if (start instanceof Error) throw start;
+    return start;
   }
 
   async end(

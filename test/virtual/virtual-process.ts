@@ -268,7 +268,7 @@ export class VirtualProcess {
         for (const job of this.jobs.splice(0).flatMap(({ polls }) => polls)) {
           polled += 1;
           this.onPoll();
-          await worker.run({ member: job.member, token: job.token }, signal);
+          await worker.run({ polls: [job] }, signal);
         }
       }
       if (polled === 0) return;

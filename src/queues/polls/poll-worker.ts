@@ -1,9 +1,10 @@
 import { type Job, Worker } from 'bullmq';
 import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
+import type { StartedPoll } from '../../store/poll-start.ts';
 import type { PollContext } from './poll-context.ts';
 import { PollFailures } from './poll-failures.ts';
 import { MOST_IN_JOB, POLL_JOB, type PollJob, type SentPoll, TAKE_OVER } from './poll-queues.ts';
-import { type PollDeps, type PollRunner, runPoll } from './run-poll.ts';
+import { type PollDeps, type PollRunner, runPoll, takePolls } from './run-poll.ts';
 
 /**
  * Time for which jobs are fetched before those that were fetched begin. BullMQ fetches one after the other up to its
@@ -36,7 +37,7 @@ export class PollWorker {
   start({ capacity }: { capacity: number }): void {
     // BullMQ can cancel a processor at shutdown if it declares its third parameter.
     const process = async (job: Job<PollJob>, _token?: string, signal?: AbortSignal): Promise<void> =>
-      this.#runAll(POLL_JOB.parse(job.data), signal ?? new AbortController().signal);
+      this.run(POLL_JOB.parse(job.data), signal ?? new AbortController().signal);
     this.#capacity = capacity;
     const worker = new Worker<PollJob>(this.#runner.endpointGroup, process, {
       connection: this.#deps.redis,
@@ -49,22 +50,20 @@ export class PollWorker {
   }
 
   /** Runs the polls of a job side by side. None of them throws, and none waits for another. */
-  async #runAll({ polls }: PollJob, signal: AbortSignal): Promise<void> {
+  async run({ polls }: PollJob, signal: AbortSignal): Promise<void> {
     this.#jobs += 1;
-    await Promise.all(polls.map((poll) => this.run(poll, signal)));
+    this.#underWay += polls.length;
+    this.#adapt();
+    const starts = await takePolls(polls, this.#runner);
+    await Promise.all(polls.map((poll, at) => this.#run(poll, starts[at] ?? null, signal)));
     this.#jobs -= 1;
     this.#adapt();
   }
 
-  async run(poll: SentPoll, signal: AbortSignal): Promise<void> {
-    this.#underWay += 1;
+  async #run(poll: SentPoll, start: StartedPoll, signal: AbortSignal): Promise<void> {
+    await runPoll(poll, start, this.#runner, signal);
+    this.#underWay -= 1;
     this.#adapt();
-    try {
-      await runPoll(poll, this.#runner, signal);
-    } finally {
-      this.#underWay -= 1;
-      this.#adapt();
-    }
   }
 
   #adapt(): void {

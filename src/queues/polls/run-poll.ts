@@ -9,7 +9,7 @@ import { type Pricing, pollPrice, pollRecord } from '../../pollers/poll-subject.
 import { NOTHING_OBSERVED } from '../../store/observed.ts';
 import type { PlanStore } from '../../store/plan.ts';
 import { isOpenStatusMember } from '../../store/plan-members.ts';
-import { type PollStart, startPoll } from '../../store/poll-start.ts';
+import { type PollStart, type StartedPoll, startPolls } from '../../store/poll-start.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { PollContext } from './poll-context.ts';
 import type { PollFailure, PollFailures } from './poll-failures.ts';
@@ -59,15 +59,38 @@ export type PollRunner = PollDeps & {
 /** Wait after an error of our own (Redis away, a bug). No failure is counted. */
 const ERROR_RETRY_MS = 2_000;
 
-/** Runs one poll: takes a claim, requests, ingests and plans by the kind's adapter, and notes the end. Never throws. */
-export async function runPoll(sent: SentPoll, runner: PollRunner, signal: AbortSignal): Promise<void> {
+/** Takes the claims of a job. Where that fails, they return to the plan by their leases. */
+export async function takePolls(
+  sent: readonly SentPoll[],
+  { deps, process, tookMs }: PollRunner,
+): Promise<StartedPoll[]> {
+  const { redis, keys, stores } = deps;
+  const { subjects, registry, importedQuotes } = stores;
+  const beganAt = performance.now();
+  const readers = { redis, keys, subjects, registry, importedQuotes };
+  const started = await startPolls(readers, sent, process).catch((error: unknown) => {
+    const fault = error instanceof Error ? error : new Error(String(error));
+    return sent.map(() => fault);
+  });
+  tookMs(performance.now() - beganAt);
+  return started;
+}
+
+/** Runs one taken poll: requests, ingests and plans by the kind's adapter, and notes the end. Never throws. */
+export async function runPoll(
+  sent: SentPoll,
+  start: StartedPoll,
+  runner: PollRunner,
+  signal: AbortSignal,
+): Promise<void> {
   const { member, token: claimedToken } = sent;
   const { dispatcher, deps } = runner;
-  let start: PollStart | null = null;
+  let token: string | null = null;
   try {
-    start = await take(sent, runner);
+    if (start instanceof Error) throw start;
     if (start === null) return;
-    dispatcher.hold({ claimedToken, member, token: start.token });
+    token = start.token;
+    dispatcher.hold({ claimedToken, member, token });
     const polled = await poll(start, runner, signal).catch((error: unknown): Polled => {
       if (!signal.aborted) deps.log.error({ member, error }, 'poll.error');
       const next = { ...AT_ONCE, restMs: signal.aborted ? 0 : ERROR_RETRY_MS };
@@ -78,17 +101,8 @@ export async function runPoll(sent: SentPoll, runner: PollRunner, signal: AbortS
     // The claim returns to the plan by its lease: Redis is away, and no failure is counted.
     deps.log.warn({ member, error }, 'poll.not_ended');
   } finally {
-    dispatcher.release({ claimedToken, member, token: start?.token ?? null });
+    dispatcher.release({ claimedToken, member, token });
   }
-}
-
-async function take(sent: SentPoll, { deps, process, tookMs }: PollRunner): Promise<PollStart | null> {
-  const { redis, keys, stores } = deps;
-  const { subjects, registry, importedQuotes } = stores;
-  const beganAt = performance.now();
-  const start = await startPoll({ redis, keys, subjects, registry, importedQuotes }, sent, process);
-  tookMs(performance.now() - beganAt);
-  return start;
 }
 
 async function poll(start: PollStart, runner: PollRunner, signal: AbortSignal): Promise<Polled> {

@@ -352,7 +352,8 @@ end
 -- Assigns another slot to a poll that missed its own.
 local function slotAnew(plan, step)
   local slot = math.max(plan.now, boundSlot(plan, plan.next, step))
-  redis.call('HSET', plan.key, 'next', text(slot + step))
+  plan.next = slot + step
+  redis.call('HSET', plan.key, 'next', text(plan.next))
   return slot
 end
 
