@@ -40,7 +40,7 @@ local sent, arrived = cjson.decode(ARGV.sent), {}
 for i = 1, #sent, 2 do
   local claim = readClaim(redis.call('HGET', key .. ':claims', sent[i]))
   if claim and not claim.taken and claim.token == sent[i + 1] then
-    redis.call('ZADD', key .. ':leases', text(math.max(now, claim.slot) + PLAN.CLAIM_LEASE), sent[i])
+    redis.call('ZADD', key .. ':leases', wholeMs(math.max(now, claim.slot) + PLAN.CLAIM_LEASE), sent[i])
   else
     arrived[#arrived + 1] = sent[i + 1]
   end
@@ -250,7 +250,7 @@ local function hand(member, lane, late)
   claims[#claims + 1] = writeClaim({
     token = id, process = process, taken = false, v = plan.v, slot = slot, lane = lane, late = math.max(0, late),
   })
-  leases[#leases + 1] = text(math.max(now, slot) + PLAN.CLAIM_LEASE)
+  leases[#leases + 1] = wholeMs(math.max(now, slot) + PLAN.CLAIM_LEASE)
   leases[#leases + 1] = member
   picks[#picks + 1] = member
   picks[#picks + 1] = id

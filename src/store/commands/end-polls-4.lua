@@ -58,7 +58,7 @@ local function endPoll(at)
   end
   if seen.ended then withAll('HDEL', open, seen.ended) end
   if seen.shown then
-    local shown, polledAt = {}, text(plan.redisNow)
+    local shown, polledAt = {}, wholeMs(plan.redisNow)
     for _, member in ipairs(seen.shown) do
       local place = polledKey(plan, member)
       shown[place] = shown[place] or {}
@@ -144,7 +144,7 @@ local function endPoll(at)
       end
     end
     if not isAlarmed then redis.call('ZREM', key .. ':alarms', member) end
-    if outcome == 'next' then redis.call('ZADD', polledKey(plan, member), text(plan.redisNow), member) end
+    if outcome == 'next' then redis.call('ZADD', polledKey(plan, member), wholeMs(plan.redisNow), member) end
   end
 
   if outcome == 'back' then return '' end

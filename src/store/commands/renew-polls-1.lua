@@ -22,7 +22,7 @@ local renewed = 0
 for i = 1, #ARGV.polls do
   local claim = readClaim(redis.call('HGET', plan.key .. ':claims', ARGV.polls[i].member))
   if claim and claim.token == ARGV.polls[i].token then
-    renewed = renewed + redis.call('ZADD', plan.key .. ':leases', 'XX', 'CH', text(plan.now + PLAN.LEASE), ARGV.polls[i].member)
+    renewed = renewed + redis.call('ZADD', plan.key .. ':leases', 'XX', 'CH', wholeMs(plan.now + PLAN.LEASE), ARGV.polls[i].member)
   end
 end
 return renewed

@@ -97,7 +97,7 @@ local function startPoll(at)
   claim.process = ARGV.process
   claim.taken = true
   redis.call('HSET', plan.key .. ':claims', member, writeClaim(claim))
-  redis.call('ZADD', plan.key .. ':leases', text(math.max(plan.now, claim.slot) + PLAN.LEASE), member)
+  redis.call('ZADD', plan.key .. ':leases', wholeMs(math.max(plan.now, claim.slot) + PLAN.LEASE), member)
 
   local sinces = {}
   local isWallet = kindOf(subject) == 'wallet'

@@ -71,6 +71,10 @@ local PLAN = {
 
 local function text(number) return string.format('%.3f', number) end
 
+-- Scores that most polls write are whole ms: a sorted set of up to 128 members is a list of texts, through which Redis parses every
+-- score that is not whole.
+local function wholeMs(number) return string.format('%.0f', number) end
+
 -- Parses a stored number; `default` for any other text: a foreign value must not stop a plan.
 local function number(stored, default)
   local value = tonumber(stored or '')
@@ -199,7 +203,7 @@ local function enterAll(plan, entries)
       put(lanes, ':' .. item.lane, text(plan.now), member)
     else
       put(fair, ':fair', string.format('%.6f', math.min(item.v, plan.v + 1e6)), member)
-      if item.latest > 0 then put(fair, latestPlace(member), text(item.latest), member) end
+      if item.latest > 0 then put(fair, latestPlace(member), wholeMs(item.latest), member) end
     end
   end
   for place, values in pairs(lanes) do zaddAll(plan.key .. place, 'NX', values) end
@@ -226,7 +230,7 @@ local function rest(plan, member, item, ms, place)
   if item.lane == 'spare' and not place then
     redis.call('ZADD', plan.key .. sparePlace(member), text(plan.now + ms), member)
   elseif ms > 0 then
-    redis.call('ZADD', plan.key .. (place or ':resting'), text(plan.now + ms), member)
+    redis.call('ZADD', plan.key .. (place or ':resting'), wholeMs(plan.now + ms), member)
   else
     enter(plan, member, item)
   end
@@ -239,7 +243,7 @@ local function track(plan, member, item, restMs)
   local wallet = subject ~= member and getItem(plan, subject)
   if wallet and wallet.lane == 'spare' then item.lane = 'spare' end
   if redis.call('HSETNX', plan.key .. ':items', member, writeItem(item)) == 0 then return false end
-  redis.call('ZADD', polledKey(plan, member), 'NX', text(plan.redisNow), member)
+  redis.call('ZADD', polledKey(plan, member), 'NX', wholeMs(plan.redisNow), member)
   rest(plan, member, item, restMs)
   return true
 end

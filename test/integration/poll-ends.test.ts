@@ -1,0 +1,199 @@
+import { performance } from 'node:perf_hooks';
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { Dispatcher } from '../../src/queues/polls/dispatcher.ts';
+import { PollEnds } from '../../src/queues/polls/poll-ends.ts';
+import { PollQueues } from '../../src/queues/polls/poll-queues.ts';
+import type { Polled } from '../../src/queues/polls/polled.ts';
+import { Signals } from '../../src/signals.ts';
+import { NOTHING_OBSERVED } from '../../src/store/observed.ts';
+import { type EndedPoll, PlanStore, type PollEnd, type PollEnded } from '../../src/store/plan.ts';
+import { type PollStart, startPolls } from '../../src/store/poll-start.ts';
+import { PlanStage, wallets } from '../support/plan-stage.ts';
+
+const WALLETS = wallets(4);
+
+const QUIET: Polled = {
+  end: 'next',
+  next: { virtualSeconds: 10, restMs: 5_000, latestMs: 30_000, alarmMs: null, unseen: false },
+  observed: NOTHING_OBSERVED,
+  outcome: 'answered',
+};
+
+/** A plan that records the ends of each call. */
+class RecordedPlan extends PlanStore {
+  readonly calls: (readonly EndedPoll[])[] = [];
+
+  get sizes(): number[] {
+    return this.calls.map((polls) => polls.length);
+  }
+
+  override async end(...args: Parameters<PlanStore['end']>): Promise<PollEnded[]> {
+    this.calls.push(args[1]);
+    return super.end(...args);
+  }
+}
+
+let stage: PlanStage;
+
+beforeEach(() => {
+  stage = new PlanStage();
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  stage.close();
+});
+
+async function started(on = stage): Promise<PollStart[]> {
+  await on.budget(100);
+  await on.name(WALLETS);
+  const { polls } = await on.claim(WALLETS.length, 'p1', 1_000);
+  const starts = await Promise.all(polls.map((poll) => on.take(poll)));
+  return starts.filter((start) => start !== null);
+}
+
+function endOf(poll: PollStart, outcome: PollEnd = 'next'): EndedPoll {
+  return { poll, outcome, next: QUIET.next, observed: NOTHING_OBSERVED };
+}
+
+describe('the end of a poll that changed nothing', () => {
+  let plan: RecordedPlan;
+  let queues: PollQueues;
+  let dispatcher: Dispatcher;
+  let held: PollStart[];
+
+  beforeEach(async () => {
+    held = await started();
+    plan = new RecordedPlan(stage.redis, stage.keys, { atMs: () => String(stage.nowMs) });
+    queues = new PollQueues(stage);
+    dispatcher = new Dispatcher(
+      { plan, queues, signals: new Signals(), log: pino({ level: 'silent' }) },
+      { endpointGroup: 'status', process: 'p1', capacity: 100 },
+    );
+    for (const { member, token } of held) dispatcher.hold({ claimedToken: '', member, token });
+    dispatcher.start();
+  });
+
+  afterEach(async () => {
+    await dispatcher.close();
+    await queues.close();
+  });
+
+  test('waits for the others, and goes with the last of them', async () => {
+    const ends = held.map((start) => dispatcher.end(start, QUIET));
+    expect(plan.sizes).toEqual([WALLETS.length]);
+    expect(await Promise.all(ends)).toEqual(WALLETS.map(() => false));
+  });
+
+  test('goes with the next claim', async () => {
+    const [one] = held;
+    if (one === undefined) throw new Error('nothing was claimed');
+    const end = dispatcher.end(one, QUIET);
+    expect(plan.sizes).toEqual([]);
+    await dispatcher.round();
+    expect(plan.sizes).toEqual([1]);
+    expect(await end).toBe(false);
+  });
+
+  test.each<[string, Partial<Polled>, Partial<PollStart>]>([
+    ['is due again at once', { next: { ...QUIET.next, restMs: 0 } }, {}],
+    ['has an alarm before long', { next: { ...QUIET.next, alarmMs: 10 } }, {}],
+    ['failed', { end: 'failed', outcome: 'failed' }, {}],
+    ['saw a transfer', { observed: { ...NOTHING_OBSERVED, open: { a: 'b' } } }, {}],
+    ['saw the end of one', { observed: { ...NOTHING_OBSERVED, ended: ['a'] } }, {}],
+    ['was a probe', {}, { lane: 'probe' }],
+    ['was suspected', {}, { lane: 'suspect' }],
+  ])('does not wait where the poll %s, and takes those along that wait', (_, polled, start) => {
+    const [one, other] = held;
+    if (one === undefined || other === undefined) throw new Error('nothing was claimed');
+    void dispatcher.end(one, QUIET);
+    void dispatcher.end({ ...other, ...start }, { ...QUIET, ...polled });
+    expect(plan.sizes).toEqual([2]);
+  });
+
+  test('waits no longer when the dispatcher stops', async () => {
+    const [one] = held;
+    if (one === undefined) throw new Error('nothing was claimed');
+    const end = dispatcher.end(one, QUIET);
+    dispatcher.stop();
+    expect(plan.sizes).toEqual([1]);
+    expect(await end).toBe(false);
+  });
+});
+
+test('the time that an end has waited is no part of its rest', async () => {
+  const [one] = await started();
+  if (one === undefined) throw new Error('nothing was claimed');
+  const plan = new RecordedPlan(stage.redis, stage.keys);
+  const ends = new PollEnds(plan, 'status');
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(1_000);
+  const alarmed = { ...endOf(one), next: { ...QUIET.next, alarmMs: 300 } };
+  const end = ends.end(alarmed, true);
+  clock.mockReturnValue(1_400);
+  ends.flush();
+  await end;
+  const waited = { ...QUIET.next, restMs: 4_600, latestMs: 29_600, alarmMs: 0 };
+  expect(plan.calls[0]?.map(({ next }) => next)).toEqual([waited]);
+});
+
+test('ends that are sent together leave the plan that they leave one by one', async () => {
+  const outcomes: PollEnd[] = ['next', 'failed', 'back', 'finish'];
+  const other = new PlanStage();
+  const [together, alone] = [await started(), await started(other)];
+  const endsOf = (starts: readonly PollStart[]): EndedPoll[] =>
+    starts.map((start, at) => endOf(start, outcomes[at]));
+  await stage.plan.end('status', endsOf(together));
+  for (const end of endsOf(alone)) await other.plan.end('status', [end]);
+  expect(await planOf(stage)).toEqual(await planOf(other));
+  other.close();
+});
+
+/** The places of a plan. */
+async function planOf({ redis, keys }: PlanStage): Promise<unknown> {
+  const plan = keys.plan('status');
+  const places = [
+    'resting',
+    'fair',
+    'bound',
+    'latest',
+    'first',
+    'asked',
+    'failing',
+    'leases',
+    'polled:wallet',
+  ];
+  const [items, claims, ...members] = await Promise.all([
+    redis.hgetall(`${plan}:items`),
+    redis.hgetall(`${plan}:claims`),
+    ...places.map((place) => redis.zrange(`${plan}:${place}`, '0', '-1')),
+  ]);
+  return { items, claims, members };
+}
+
+describe('wrong keys of one subject', () => {
+  test('concern no other end that is sent with its own', async () => {
+    const [one, other] = await started();
+    if (one === undefined || other === undefined) throw new Error('nothing was claimed');
+    await stage.redis.set(stage.keys.wallet(one.subject), 'no hash');
+    const observed = { ...NOTHING_OBSERVED, facts: { pages: 1 } };
+    const replies = await stage.plan.end('status', [
+      { ...endOf(one), observed },
+      { ...endOf(other), observed },
+    ]);
+    expect(replies).toEqual([expect.any(Error), false]);
+    expect(String(replies[0])).toContain('WRONGTYPE');
+  });
+
+  test('concern no other poll that starts with its own', async () => {
+    await stage.budget(100);
+    await stage.name(WALLETS);
+    const { polls } = await stage.claim(2, 'p1', 1_000);
+    const [one] = polls;
+    if (one === undefined) throw new Error('nothing was claimed');
+    await stage.redis.set(`${stage.keys.wallet('')}${one.member}`, 'no hash');
+    const [fault, start] = await startPolls({ ...stage, atMs: () => String(stage.nowMs) }, polls, 'p1');
+    expect(String(fault)).toContain('WRONGTYPE');
+    expect(start).toMatchObject({ member: polls[1]?.member });
+  });
+});
