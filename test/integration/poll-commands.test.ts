@@ -2,11 +2,13 @@ import { Worker } from 'bullmq';
 import { expect, onTestFinished, test } from 'vitest';
 import { MOST_IN_JOB, POLL_JOB, PollQueues, TAKE_OVER } from '../../src/queues/polls/poll-queues.ts';
 import { chunks } from '../../src/store/chunks.ts';
+import { NOTHING_OBSERVED } from '../../src/store/observed.ts';
+import { startPolls } from '../../src/store/poll-start.ts';
 import { PlanStage, SUCCESS, wallets } from '../support/plan-stage.ts';
 import { RedisProcess } from '../support/redis-process.ts';
 
 /** Commands of a poll that nothing disturbs, inside scripts as well: its claim, its way to a worker, its start and its end. */
-const MOST_COMMANDS = 45;
+const MOST_COMMANDS = 33;
 
 /** A budget of 100 polls a second, claimed ten at a time; the plan is checked once in two seconds. */
 const PER_SECOND = 100;
@@ -36,11 +38,15 @@ async function commandsOf(count: number): Promise<number> {
   const worker = new Worker(
     'status',
     async ({ data }) => {
-      for (const poll of POLL_JOB.parse(data).polls) {
-        const start = await stage.take(poll);
-        if (start !== null) await stage.end(start, SUCCESS.outcome, SUCCESS.next);
-        left -= 1;
-      }
+      const { polls } = POLL_JOB.parse(data);
+      const starts = await startPolls({ ...stage, atMs: () => String(stage.nowMs) }, polls, 'p1');
+      const ends = starts.flatMap((poll) => {
+        if (poll === null || poll instanceof Error) return [];
+        const next = { ...SUCCESS.next, alarmMs: null, unseen: false };
+        return [{ poll, outcome: SUCCESS.outcome, next, observed: NOTHING_OBSERVED }];
+      });
+      await stage.plan.end('status', ends);
+      left -= polls.length;
       if (left === 0) ended.resolve();
     },
     { connection: stage.redis, prefix: stage.keys.queues, concurrency: 4, ...TAKE_OVER },
