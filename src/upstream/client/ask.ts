@@ -6,7 +6,7 @@ import { describeSupport, readProblem, type SupportDetails } from '../wire/probl
 import type { Parsed } from '../wire/wire.ts';
 import { type Endpoint, isList, limitsOf } from './endpoint.ts';
 import { type FailureCode, failureOfCode, type TooLarge, UpstreamFailure } from './failure.ts';
-import { LIST_MODULE, type ListTask, type ParsedBody, readText } from './read-list.ts';
+import { LIST_MODULE, type ListTask, type ParsedBody, type ReceivedBody, readText } from './read-list.ts';
 
 /** Header with the API key (interface, Authentication, 1). */
 export const KEY_HEADER = 'x-api-key';
@@ -44,8 +44,8 @@ export type Question<T> = {
   request: Omit<HttpRequest, 'maxBodyBytes'>;
   expected: string;
   read: (body: JsonValue) => Parsed<T>;
-  /** Reads the text of the body instead, unless `onBody` wants all of it. */
-  readBody?: ((text: string) => ParsedBody<T>) | undefined;
+  /** Reads the body instead, unless `onBody` wants all of it. */
+  readBody?: ((body: ReceivedBody) => ParsedBody<T>) | undefined;
   /** Called with the body of a success before it is read; the body is then parsed in this thread, whatever its size. */
   onBody?: ((body: JsonValue) => void) | undefined;
 };
@@ -103,7 +103,7 @@ async function interpret<T>(
     return unusable(question, { ...malformed, flaw: 'a body too large', tooLarge });
   }
   if (answer.cut !== null) return unusable(question, { ...malformed, flaw: `a body ${answer.cut}` });
-  const parsed = await parse(question, answer.text, got.lists);
+  const parsed = await parse(question, answer, got.lists);
   if ('beyond' in parsed) {
     const tooLarge = tooLargeOf(got, parsed.beyond);
     return unusable(question, { ...malformed, flaw: parsed.beyond, tooLarge });
@@ -115,9 +115,11 @@ async function interpret<T>(
 /** Reads a body; a large list in a thread. Throws the caller's abort reason. */
 async function parse<T>(
   { endpoint, read, readBody, request, onBody }: Question<T>,
-  text: string,
+  body: ReceivedBody,
   lists: RequestContext['lists'],
 ): Promise<ParsedBody<T>> {
+  if (readBody !== undefined && onBody === undefined) return readBody(body);
+  const { text } = body;
   if (onBody !== undefined) {
     return readText(text, {
       endpoint,
@@ -127,7 +129,6 @@ async function parse<T>(
       },
     });
   }
-  if (readBody !== undefined) return readBody(text);
   if (!isList(endpoint) || text.length < THREAD_FROM_CHARS) return readText(text, { endpoint, read });
   try {
     return (await lists.run({ endpoint, text })) as ParsedBody<T>;

@@ -121,7 +121,7 @@ export class UpstreamClient {
         endpoint: 'status',
         expected: STATUS_PAGE_EXPECTED,
         read: readStatusPage,
-        readBody: earlier === undefined ? undefined : (text) => readPageText(text, earlier),
+        readBody: earlier === undefined ? undefined : (body) => readPageText(body, earlier),
         path: statusPath(query),
       },
       options,

@@ -16,6 +16,9 @@ import { type Endpoint, type ListEndpoint, limitsOf } from './endpoint.ts';
 /** A parsed body; `beyond`: it exceeds its limits. */
 export type ParsedBody<T> = Parsed<T> | { beyond: string };
 
+/** The received bytes of a body, which are decoded when their text is first read. */
+export type ReceivedBody = { bytes: Uint8Array; readonly text: string };
+
 const READERS: { readonly [list in ListEndpoint]: (body: JsonValue) => Parsed<unknown> } = {
   chains: readChains,
   tokens: readTokens,
@@ -50,12 +53,13 @@ export function readText<T>(
 }
 
 /** Reads a page of the status endpoint, except for the results of an earlier one. */
-export function readPageText(text: string, earlier: EarlierContent): ParsedBody<StatusPage> {
-  const same = readSameBody(text, earlier);
+export function readPageText(body: ReceivedBody, earlier: EarlierContent): ParsedBody<StatusPage> {
+  const same = readSameBody(body.bytes, earlier);
   if (same !== null) return { value: same };
+  const { bytes, text } = body;
   try {
     const split = splitJson(text, RESULTS, { limits: limitsOf('status'), longNumber: 'drop' });
-    if (split !== null) return readSplitPage(split, { text, earlier });
+    if (split !== null) return readSplitPage(split, { bytes, earlier });
   } catch (error) {
     return unparsed(error);
   }

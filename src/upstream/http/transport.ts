@@ -29,8 +29,9 @@ export type HttpAnswer = {
   retryAfterMs: number | null;
   /** Date header, milliseconds since 1970. */
   dateMs: number | null;
-  /** The received part of the body. */
-  text: string;
+  /** The received part of the body; as a text it is decoded when that is first read. */
+  bytes: Uint8Array;
+  readonly text: string;
   cut: 'timeout' | 'too large' | 'truncated' | null;
 };
 
@@ -111,7 +112,7 @@ export class Transport {
 
 const DECODER = new TextDecoder();
 
-type Body = { text: string; isTooLarge: boolean; error: unknown };
+type Body = { bytes: Uint8Array; isTooLarge: boolean; error: unknown };
 
 /** Reads until the end, the limit or the first error. Stopping early ends the connection. */
 async function readBody(body: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Body> {
@@ -128,8 +129,7 @@ async function readBody(body: AsyncIterable<Uint8Array>, maxBytes: number): Prom
     error = reason;
   }
   const whole = chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
-  const text = DECODER.decode(whole.subarray(0, maxBytes));
-  return { text, isTooLarge: bytes > maxBytes, error };
+  return { bytes: whole.subarray(0, maxBytes), isTooLarge: bytes > maxBytes, error };
 }
 
 function toAnswer(response: Dispatcher.ResponseData, body: Body & { timedOut: boolean }): HttpAnswer {
@@ -138,6 +138,8 @@ function toAnswer(response: Dispatcher.ResponseData, body: Body & { timedOut: bo
     return (Array.isArray(value) ? value[0] : value)?.trim() ?? null;
   };
   const dateMs = httpDateMs(header('date'));
+  const { bytes } = body;
+  let text: string | null = null;
   return {
     kind: 'answer',
     httpStatus: response.statusCode,
@@ -145,7 +147,11 @@ function toAnswer(response: Dispatcher.ResponseData, body: Body & { timedOut: bo
     location: header('location'),
     retryAfterMs: retryAfterMs(header('retry-after'), dateMs ?? Date.now()),
     dateMs,
-    text: body.text,
+    bytes,
+    get text(): string {
+      text ??= DECODER.decode(bytes);
+      return text;
+    },
     cut: cutOf(body),
   };
 }

@@ -130,13 +130,13 @@ export function readStatusPage(body: JsonValue): Parsed<StatusPage> {
 /** Digits of base 64 that no two texts share by chance. */
 const DIGEST_CHARS = 22;
 
-function digestOf(text: string): string {
-  return hash('sha256', text, 'base64url').slice(0, DIGEST_CHARS);
+function digestOf(content: string | Uint8Array): string {
+  return hash('sha256', content, 'base64url').slice(0, DIGEST_CHARS);
 }
 
 /** A page with the body of an earlier one; null for any other body. */
-export function readSameBody(text: string, earlier: EarlierContent): StatusPage | null {
-  if (earlier.body === null || digestOf(text) !== earlier.body) return null;
+export function readSameBody(bytes: Uint8Array, earlier: EarlierContent): StatusPage | null {
+  if (earlier.body === null || digestOf(bytes) !== earlier.body) return null;
   return { records: [], digests: 'same', unreadable: [], nextCursor: null };
 }
 
@@ -146,7 +146,7 @@ export const RESULTS = 'results';
 /** Reads a page as `readStatusPage` does, except for results of an earlier page. */
 export function readSplitPage(
   { elements, rest, parse }: SplitJson,
-  { text, earlier }: { text: string; earlier: EarlierContent },
+  { bytes, earlier }: { bytes: Uint8Array; earlier: EarlierContent },
 ): Parsed<StatusPage> {
   if (!isJsonObject(rest)) return { mismatch: `${kindOf(rest)} as the body` };
   const parsed = elements.map((element) => {
@@ -161,7 +161,7 @@ export function readSplitPage(
   }));
   readCursor(page, rest);
   const content = digestOf(JSON.stringify([parsed.map(({ digest }) => digest), rest.nextCursor ?? null]));
-  return { value: { ...page, digests: { body: digestOf(text), content, results } } };
+  return { value: { ...page, digests: { body: digestOf(bytes), content, results } } };
 }
 
 function readResult(page: StatusPage, index: number, result: JsonValue): StatusRecord | null {
