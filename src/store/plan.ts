@@ -37,7 +37,7 @@ export type Lane = (typeof LANES)[number];
 /** The end of a poll: `back` made none, or learned nothing of the subject. */
 export type PollEnd = 'next' | 'failed' | 'back' | 'finish';
 
-/** A taken poll with its end, its next poll and its observation. */
+/** A started poll with its end, its next poll and its observation. */
 export type EndedPoll = {
   poll: { member: string; subject: SubjectId; token: string };
   outcome: PollEnd;

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import { type ImportedState, promisedBy } from '../domain/quotes/promised.ts';
 import { vaultUnseenUntilMs } from '../domain/quotes/quote-vault.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
@@ -8,7 +9,7 @@ import type { RedisClient } from './commands.ts';
 import type { StoredSubscription } from './definitions.ts';
 import type { ImportedQuotes } from './imported-quotes.ts';
 import type { Keys } from './keys.ts';
-import { type Lane, type PlanClock, REDIS_TIME } from './plan.ts';
+import { LANES, type Lane, type PlanClock, REDIS_TIME } from './plan.ts';
 import { groupOfMember, parseMember } from './plan-members.ts';
 import { priceOf } from './plan-state.ts';
 import type { Registry } from './registry.ts';
@@ -55,6 +56,8 @@ export type PollStart = SubjectEntry & {
   /** Subscription key -> `<ms of the claim>:<the same time on the upstream's clock, seconds>`, as far as it is known. */
   subscribedAt: ReadonlyMap<string, string>;
 };
+
+const LANE = z.enum(LANES);
 
 /** Longest delay with which a poll retains its slot; later ones get another, so that no second has more than its share. */
 const LATE_MS = 30;
@@ -158,7 +161,7 @@ async function readStart(
   { member, row, shared }: { member: string; row: StartRow; shared: SharedStart },
 ): Promise<PollStart> {
   const { subject, route: sweepScope } = parseMember(member);
-  const { token, inMs, lane, lateMs, virtual, fails, isRequested } = row;
+  const { token, inMs, lateMs, virtual, fails, isRequested } = row;
   const { planMs, redisMs, ...rest } = shared;
   const known = subjects.known(subject, row);
   const quote = row.imported === null ? null : await importedQuotes.read(subject, row.imported, row.verdict);
@@ -171,7 +174,7 @@ async function readStart(
     inMs,
     planMs: planMs + inMs,
     virtual,
-    lane,
+    lane: LANE.parse(row.lane),
     isRequested,
     lateMs,
     fails,

@@ -1042,7 +1042,7 @@ export const scripts = {
         claim: reply.text,
         token: reply.text,
         inMs: reply.number,
-        lane: reply.oneOf('fair', 'overdue', 'first', 'asked', 'failing', 'suspect', 'probe', 'spare'),
+        lane: reply.text,
         lateMs: reply.number,
         virtual: reply.number,
         fails: reply.number,

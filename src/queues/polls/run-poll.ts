@@ -59,7 +59,7 @@ export type PollRunner = PollDeps & {
 /** Wait after an error of our own (Redis away, a bug). No failure is counted. */
 const ERROR_RETRY_MS = 2_000;
 
-/** Takes the claims of a job. Where that fails, they return to the plan by their leases. */
+/** Starts the polls of a job. Where that fails, they return to the plan by their leases. */
 export async function takePolls(
   sent: readonly SentPoll[],
   { deps, process, tookMs }: PollRunner,
@@ -76,7 +76,7 @@ export async function takePolls(
   return started;
 }
 
-/** Runs one taken poll: requests, ingests and plans by the kind's adapter, and notes the end. Never throws. */
+/** Runs one started poll: requests, ingests and plans by the kind's adapter, and notes the end. Never throws. */
 export async function runPoll(
   sent: SentPoll,
   start: StartedPoll,

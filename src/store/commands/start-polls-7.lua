@@ -36,9 +36,9 @@
     roundMs        number  ms for polling every wallet once
     asOf           text    the commit counter
     subscriptions  hash    name -> definition, of all polls
-    faults         list of (claim text, reason text)  claims that could not be taken
-    polls          ...[claim text, token text, inMs number, lane "fair" | "overdue" | "first" | "asked" | "failing" | "suspect" | "probe" | "spare", lateMs number, virtual number, fails number, snapshot hash, claims hash, facts hash, open hash, imported text?, verdict text, route text?, sweep hash, polledAtMs number?, sinces hash, promised text, isRequested flag]
-                           claim: the token of the claim; token: that of the taken claim
+    faults         list of (claim text, reason text)  claims that could not be started
+    polls          ...[claim text, token text, inMs number, lane text, lateMs number, virtual number, fails number, snapshot hash, claims hash, facts hash, open hash, imported text?, verdict text, route text?, sweep hash, polledAtMs number?, sinces hash, promised text, isRequested flag]
+                           claim: the token of the claim; token: its new one
                            inMs: ms to its slot; virtual: virtual time of the claim; fails: failures in a row
                            imported: imported data of the quote; route: its definition
                            polledAtMs: time of its last successful poll; none for a wallet
@@ -60,9 +60,6 @@
 local plan = openPlan(KEYS.plan, ARGV.atMs, { 'dv', 'dt', 'wallets' })
 local endpointGroup = openEndpointGroup(KEYS.endpointGroup, plan)
 local names, isNamed = {}, {}
-local LANES = {
-  fair = true, overdue = true, first = true, asked = true, failing = true, suspect = true, probe = true, spare = true,
-}
 
 -- Returns the row of a poll; nothing where there is none.
 local function startPoll(at)
@@ -132,7 +129,7 @@ local function startPoll(at)
   end
   local isQuote = kindOf(subject) == 'quote'
   return {
-    ARGV.polls[at].token, claim.token, text(claim.slot - plan.now), LANES[claim.lane] and claim.lane or 'fair',
+    ARGV.polls[at].token, claim.token, text(claim.slot - plan.now), claim.lane,
     text(claim.late), string.format('%.6f', claim.v), tostring(item.fails),
     snapshot,
     claims,
