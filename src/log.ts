@@ -1,5 +1,6 @@
 import { writeSync } from 'node:fs';
 import { type DestinationStream, type LoggerOptions, pino } from 'pino';
+import { CACHES } from './domain/caches.ts';
 
 type LoggedError = {
   type: string;
@@ -107,12 +108,9 @@ export function loggedType(type: string, status: string | null): string {
 /** A destination that has stored the text when `write` returns. */
 type Sink = { write(text: string): unknown };
 
-/** Limit of lines that wait for a full disk; further ones are dropped. */
-const MOST_WAITING_BYTES = 16_777_216;
-
 /** Writes to stdout. While a disk is full, lines wait and stderr reports it once. `onGone`: the terminal has gone. */
 export function standardOutput(onGone: () => void): Sink {
-  const out = pino.destination({ dest: 1, sync: true, maxLength: MOST_WAITING_BYTES });
+  const out = pino.destination({ dest: 1, sync: true, maxLength: CACHES.logLines.bytes });
   let isReported = false;
   out.on('error', (error: Error) => {
     if (isReported) return;

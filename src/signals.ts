@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { EndpointCall } from './chains/endpoint.ts';
 import type { FILE_STATES, RemovedKind } from './config/sections/process.ts';
 import type { BreakKind } from './domain/books/report-schema.ts';
+import { BoundedMap, bytesOfTexts, CACHES } from './domain/caches.ts';
 import type { Decision } from './domain/changes/decision.ts';
 import type { Comparison } from './domain/changes/second-source.ts';
 import type { Event } from './domain/events/event.ts';
@@ -106,12 +107,12 @@ export class Signals extends EventEmitter<SignalMap> {}
 /** Interval at which skipped records of one reserved kind are logged; the metric counts each. */
 const RESERVED_EVERY_MS = 60_000;
 
-/** Number of places with unreadable entries that the log names; the metric counts on. */
-const MOST_FOREIGN_LOGGED = 1_000;
-
 /** Logs the signals: every event, every unreadable entry, and skipped records. */
 export function logSignals(signals: Signals, log: Logger): void {
-  const foreign = new Set<string>();
+  const foreign = new BoundedMap<string, true>({
+    ...CACHES.foreignEntries,
+    bytesOf: (where) => bytesOfTexts(where),
+  });
   signals.on('event.committed', ({ event }) => logEvent(event, log));
   const reservedAtMs = new Map<ReservedKind, number>();
   signals.on('record.reserved', ({ kind, id }) => {
@@ -137,8 +138,11 @@ function logEvent({ id, type, data }: Event, log: Logger): void {
 }
 
 /** Logs an unreadable entry once per place: every poll can read it again. */
-function logForeign(found: ForeignEntry, { foreign, log }: { foreign: Set<string>; log: Logger }): void {
-  if (foreign.has(found.where) || foreign.size >= MOST_FOREIGN_LOGGED) return;
-  foreign.add(found.where);
+function logForeign(
+  found: ForeignEntry,
+  { foreign, log }: { foreign: BoundedMap<string, true>; log: Logger },
+): void {
+  if (foreign.has(found.where) || !foreign.fits(found.where, true)) return;
+  foreign.set(found.where, true);
   log.warn(found, 'store.foreign');
 }

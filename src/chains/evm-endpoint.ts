@@ -9,7 +9,7 @@ import {
 } from '../domain/proof/moves.ts';
 import type { Block } from '../domain/proof/proof.ts';
 import { EndpointError, type RpcEndpoint } from './endpoint.ts';
-import { BoundedMap, type ChainSource, type TxFacts } from './source.ts';
+import { type ChainSource, shownBlocks, type TxFacts } from './source.ts';
 
 /** Pinned contract event of a chain's fulfilments. */
 export type PinnedFulfilments = { address: string; abi: AbiEvent; hash: string };
@@ -27,7 +27,7 @@ export class EvmSource implements ChainSource {
   readonly #finality: ChainFinality;
   readonly #fulfilments: PinnedFulfilments | null;
   readonly #transmitter: string | null;
-  readonly #blocks = new BoundedMap<Block>(256);
+  readonly #blocks = shownBlocks();
 
   constructor(endpoint: RpcEndpoint, { finality, fulfilments, transmitter }: EvmSettings) {
     this.#endpoint = endpoint;

@@ -2,14 +2,14 @@ import { solanaMoves, transactionFault } from '../domain/proof/moves.ts';
 import type { Block } from '../domain/proof/proof.ts';
 import { SOLANA_GENESIS } from '../domain/proof/statement.ts';
 import type { RpcEndpoint } from './endpoint.ts';
-import { BoundedMap, type ChainSource, type TxFacts } from './source.ts';
+import { type ChainSource, shownBlocks, type TxFacts } from './source.ts';
 
 const FINALIZED = { commitment: 'finalized' } as const;
 
 /** Reads finalized transactions of Solana at one endpoint: others count as absent. */
 export class SolanaSource implements ChainSource {
   readonly #endpoint: RpcEndpoint;
-  readonly #blocks = new BoundedMap<Block>(256);
+  readonly #blocks = shownBlocks();
 
   constructor(endpoint: RpcEndpoint) {
     this.#endpoint = endpoint;

@@ -1,3 +1,4 @@
+import { BoundedMap, bytesOfTexts, CACHES } from '../domain/caches.ts';
 import type { Block, Found } from '../domain/proof/proof.ts';
 
 /** The part of an endpoint's answer about a transaction that it has. */
@@ -18,24 +19,12 @@ export interface ChainSource {
   ): Promise<TxFacts | null>;
 }
 
-/** A map of limited size; the values set first are removed. */
-export class BoundedMap<T> {
-  readonly #most: number;
-  readonly #values = new Map<string, T>();
-
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  get(key: string): T | undefined {
-    return this.#values.get(key);
-  }
-
-  set(key: string, value: T): void {
-    this.#values.set(key, value);
-    const [oldest] = this.#values.keys();
-    if (this.#values.size > this.#most && oldest !== undefined) this.#values.delete(oldest);
-  }
+/** Creates the cache of the blocks that an endpoint has shown. */
+export function shownBlocks(): BoundedMap<string, Block> {
+  return new BoundedMap({
+    ...CACHES.blocks,
+    bytesOf: (key, { number, hash }) => bytesOfTexts(key, number, hash),
+  });
 }
 
 /** A value that is requested again after a while. Callers meanwhile get the same value, or wait for the same answer. */

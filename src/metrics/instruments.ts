@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type OpenMetricsContentType, type Registry } from 'prom-client';
+import { BoundedMap, bytesOfTexts, CACHES } from '../domain/caches.ts';
 import { ENDPOINT_GROUPS } from '../domain/subjects/kinds.ts';
 import type { Definition, LabelValues } from './definitions/definition.ts';
 import { DELIVERIES } from './definitions/deliveries.ts';
@@ -58,8 +59,11 @@ export class Instruments {
   readonly #counters = new Map<string, Counter>();
   readonly #gauges = new Map<string, Gauge>();
   readonly #zeroed = new Set<string>();
-  /** Label values that are in their sets, by metric and values; closed sets bound it. Emptied when the sets change. */
-  readonly #folded = new Map<string, Labels>();
+  /** Label values that are in their sets, by metric and values. Emptied when the sets change. */
+  readonly #folded = new BoundedMap<string, Labels>({
+    ...CACHES.labelSets,
+    bytesOf: (name, labels) => bytesOfTexts(name, ...Object.values(labels).map(String)),
+  });
   readonly #histograms = new Map<string, Histogram>();
 
   constructor(registry: Registry<OpenMetricsContentType>) {
@@ -199,7 +203,7 @@ export class Instruments {
   #fold(key: keyof typeof DEFINITIONS, labels: Labels, extra: readonly string[] = []): Labels {
     const definition: Definition = DEFINITIONS[key];
     const name = nameOf(key, labels);
-    const before = this.#folded.get(name);
+    const before = this.#folded.peek(name);
     if (before !== undefined) return before;
     let isInSets = true;
     const folded = Object.fromEntries(

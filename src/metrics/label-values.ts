@@ -1,4 +1,5 @@
 import type { CallOutcome } from '../chains/endpoint.ts';
+import { BoundedMap, bytesOfTexts, CACHES, type CacheLimits } from '../domain/caches.ts';
 import type { StaleReason } from '../domain/changes/decision.ts';
 import { EVENT_TYPES } from '../domain/events/event-types.ts';
 import { knownStatuses } from '../domain/subjects/kinds.ts';
@@ -89,32 +90,25 @@ export function statusLabel(kind: string, status: string): string {
   return SUBJECT_SERIES.some((series) => series.kind === kind && series.status === word) ? word : OTHER;
 }
 
-/** Most pairs of chains with their own series: imported quotes and tracked transfers choose them. */
-export const MOST_ROUTES = 50;
-
-/** Most symbols of tokens with their own series. */
-export const MOST_TOKENS = 10;
-
 /** The first few values other than `other`, which get their own series. */
 class FirstWords {
-  readonly #words = new Set<string>();
-  readonly #most: number;
+  readonly #words: BoundedMap<string, true>;
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(limits: CacheLimits) {
+    this.#words = new BoundedMap({ ...limits, bytesOf: (word) => bytesOfTexts(word) });
   }
 
   /** Returns all added values. */
   add(word: string): readonly string[] {
-    if (word !== OTHER && this.#words.size < this.#most) this.#words.add(word);
-    return [...this.#words];
+    if (word !== OTHER && this.#words.fits(word, true)) this.#words.set(word, true);
+    return [...this.#words.entries()].map(([known]) => known);
   }
 }
 
 /** The pairs of chains and the tokens that have their own series in a process's counts. */
 export class CountedSeries {
-  readonly routes = new FirstWords(MOST_ROUTES);
-  readonly tokens = new FirstWords(MOST_TOKENS);
+  readonly routes = new FirstWords(CACHES.routeSeries);
+  readonly tokens = new FirstWords(CACHES.tokenSeries);
   /** True when payments of transfers are checked on the chain, and so the upstream's lag is measured. */
   areChecked = false;
 }

@@ -1,3 +1,4 @@
+import { CACHES } from '../domain/caches.ts';
 import {
   FILL_OUTCOMES,
   OPEN_STATES,
@@ -8,15 +9,7 @@ import { HEALTH_STATES } from '../store/health.ts';
 import type { OpenSums } from '../store/open-transfers.ts';
 import { RECEIVER_STATES } from '../store/receivers.ts';
 import type { Instruments } from './instruments.ts';
-import {
-  type CountedSeries,
-  type KnownTokens,
-  MOST_ROUTES,
-  MOST_TOKENS,
-  OTHER,
-  statusLabel,
-  tokenValue,
-} from './label-values.ts';
+import { type CountedSeries, type KnownTokens, OTHER, statusLabel, tokenValue } from './label-values.ts';
 import type { MetricSources } from './sources.ts';
 
 /** The response of a source; null for none, which omits its gauges. */
@@ -188,7 +181,7 @@ export function showTransfers(
   const sums = answer?.sums ?? [];
   const routes = largest(
     sums.map(({ route, count }) => [route, count]),
-    MOST_ROUTES,
+    CACHES.routeSeries.entries,
   );
   const open = sums.map(({ state, route, count }) => ({ labels: { state, route }, value: count }));
   // Every state of a route with any: otherwise no alert could compute its share of overdue ones.
@@ -207,7 +200,7 @@ export function showTransfers(
   });
   const tokens = largest(
     values.map(({ labels: { token }, value }) => [token, value]),
-    MOST_TOKENS,
+    CACHES.tokenSeries.entries,
   );
   const none = tokens.flatMap((token) =>
     OPEN_STATES.map((state) => ({ labels: { state, token }, value: 0 })),

@@ -3,6 +3,7 @@ import { Resolver } from 'node:dns/promises';
 import { readFileSync, statSync } from 'node:fs';
 import { isIP, type LookupFunction } from 'node:net';
 import { join } from 'node:path';
+import { BoundedMap, bytesOfTexts, CACHES } from '../domain/caches.ts';
 import { withTimeout } from '../with-timeout.ts';
 
 /** Names of a hosts file, in lower case, each with its addresses in the order of the file. */
@@ -135,6 +136,9 @@ const OTHER_FAMILY_MS = 50;
 const NOTHING_THERE: ReadonlySet<string> = new Set(['ENOTFOUND', 'ENODATA']);
 
 type ResolvedAddresses = { addresses: LookupAddress[]; goodMs: number };
+/** Bytes of an address in memory, or of an error. */
+const ADDRESS_BYTES = 200;
+
 type CachedLookup = { untilMs: number; outcome: LookupAddress[] | NameError };
 
 /**
@@ -145,7 +149,11 @@ type CachedLookup = { untilMs: number; outcome: LookupAddress[] | NameError };
 export class NameResolver {
   readonly #timeoutMs: number;
   readonly #names: SystemNames;
-  readonly #cache = new Map<string, CachedLookup>();
+  readonly #cache = new BoundedMap<string, CachedLookup>({
+    ...CACHES.hostNames,
+    bytesOf: (name, { outcome }) =>
+      bytesOfTexts(name) + ADDRESS_BYTES * (outcome instanceof NameError ? 1 : outcome.length),
+  });
   readonly #underWay = new Map<string, Promise<LookupAddress[]>>();
   #current: { conf: ResolvConf; resolver: Resolver } | null = null;
   #closed = false;

@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { BoundedMap, bytesOfTexts, CACHES } from '../domain/caches.ts';
 import {
   type AddedChain,
   type AddedToken,
@@ -54,9 +55,6 @@ const LONGEST_RETRY_MS = STALE_MS;
 /** A request that goes out later than its slot by more than this takes another slot. */
 const LATE_MS = 30;
 
-/** Most missing names that are stored. A stored name requests the lists no second time. */
-const MOST_MISSED = 10_000;
-
 /**
  * Reads the upstream's lists of chains (with their quote signers) and tokens. One process reads them for all: at start, when they
  * are an hour old, and after a record named a chain or token that they lack. A read is two requests, each in a slot of the
@@ -73,8 +71,15 @@ export class ChainDiscovery {
   #failures = 0;
   /** A name was missed since the last poll began. */
   #isMissed = false;
-  readonly #missed = new Set<string>();
-  readonly #reported = new Set<string>();
+  /** A stored name requests the lists no second time. */
+  readonly #missed = new BoundedMap<string, true>({
+    ...CACHES.missedNames,
+    bytesOf: (name) => bytesOfTexts(name),
+  });
+  readonly #reported = new BoundedMap<string, true>({
+    ...CACHES.contradictions,
+    bytesOf: (name) => bytesOfTexts(name),
+  });
 
   constructor(deps: ChainDiscoveryDeps) {
     this.#deps = deps;
@@ -120,8 +125,8 @@ export class ChainDiscovery {
     // The text is from a record of the upstream, which may hold anything.
     if (!/^\d{1,16}$/.test(chainId) || (address?.length ?? 0) > 100) return null;
     const name = `${chainId} ${address ?? ''}`;
-    if (this.#missed.has(name) || this.#missed.size >= MOST_MISSED || this.#polling.isClosed) return null;
-    this.#missed.add(name);
+    if (this.#missed.has(name) || !this.#missed.fits(name, true) || this.#polling.isClosed) return null;
+    this.#missed.set(name, true);
     this.#mostAgeMs = LEAST_AGE_MS;
     this.#isMissed = true;
     this.#polling.soon();
@@ -207,7 +212,7 @@ export class ChainDiscovery {
     for (const found of contradictions(this.listed, this.#stored)) {
       const name = JSON.stringify(found);
       if (this.#reported.has(name)) continue;
-      this.#reported.add(name);
+      this.#reported.set(name, true);
       log.error(found, 'directory.contradicted');
     }
   }

@@ -1,4 +1,5 @@
 import { type BlockList, isIP, isIPv6 } from 'node:net';
+import { BoundedMap, bytesOfTexts, CACHES } from '../domain/caches.ts';
 
 const WINDOW_MS = 60_000;
 
@@ -9,23 +10,23 @@ const LONGEST_MS = 5_000;
 /** Number of wrong sign-ins of one address that wait for their answer at once. */
 export const MAX_WAITING = 20;
 
-/** Number of wrong sign-ins of all addresses that wait; probes need the other connections. The longest wait ends early. */
-export const MAX_WAITING_OVERALL = 128;
-
-/** Number of addresses that are remembered; the one that failed longest ago is removed first. */
-const MAX_ADDRESSES = 10_000;
+/** Bytes of the counts of an address. */
+const FAILURES_BYTES = 100;
 
 type Failures = { count: number; untilMs: number; waiting: number };
 
 /** Delays the answers to wrong sign-ins of each address. One address has no effect on another. */
 export class FailedLogins {
-  readonly #byAddress = new Map<string, Failures>();
-  /** Each ends one wait; the longest wait comes first. */
+  readonly #byAddress = new BoundedMap<string, Failures>({
+    ...CACHES.failedLogins,
+    bytesOf: (address) => FAILURES_BYTES + bytesOfTexts(address),
+  });
+  /** Each ends one wait; the longest wait comes first. Probes need the other connections. */
   readonly #waiting = new Set<() => void>();
 
   /** True when too many wrong sign-ins of an address wait: then no further token of it is checked. */
   isFull(address: string): boolean {
-    return (this.#byAddress.get(address)?.waiting ?? 0) >= MAX_WAITING;
+    return (this.#byAddress.peek(address)?.waiting ?? 0) >= MAX_WAITING;
   }
 
   /** Counts a wrong sign-in at once and waits for the delay of its answer. */
@@ -37,7 +38,7 @@ export class FailedLogins {
     const timer = setTimeout(ended.resolve, delayMs).unref();
     this.#waiting.add(ended.resolve);
     const [longest] = this.#waiting;
-    if (this.#waiting.size > MAX_WAITING_OVERALL && longest !== undefined) {
+    if (this.#waiting.size > CACHES.waitingSignIns.entries && longest !== undefined) {
       this.#waiting.delete(longest);
       longest();
     }
@@ -48,14 +49,10 @@ export class FailedLogins {
   }
 
   #count(address: string, nowMs: number): Failures {
-    const failures = this.#byAddress.get(address) ?? { count: 0, untilMs: 0, waiting: 0 };
+    const failures = this.#byAddress.peek(address) ?? { count: 0, untilMs: 0, waiting: 0 };
     failures.count = failures.untilMs > nowMs ? failures.count + 1 : 1;
     failures.untilMs = nowMs + WINDOW_MS;
-    // Inserted again, so that the order is that of the last failure.
-    this.#byAddress.delete(address);
     this.#byAddress.set(address, failures);
-    const [oldest] = this.#byAddress.keys();
-    if (this.#byAddress.size > MAX_ADDRESSES && oldest !== undefined) this.#byAddress.delete(oldest);
     return failures;
   }
 }

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
+import { BoundedMap, bytesOfTexts, CACHES, type CacheLimits } from '../domain/caches.ts';
 import { type RouteDefinition, USUAL_EXECUTIONS } from '../domain/quotes/route.ts';
 import { ROUTE_SERVICES } from '../domain/subjects/subject.ts';
 import { isTrackedKey, parseClaimKey } from '../domain/subjects/subscription.ts';
@@ -111,7 +112,11 @@ export function joinedReceivers(
   );
 }
 
-const MOST_READ = 20_000;
+/** A parsed definition, and the stored text that it was read from. */
+type ParsedText<T> = { value: T; text: string };
+
+/** Bytes of a parsed definition beside twice its text: its objects, as V8 stores them. */
+const PARSED_BYTES = 1_000;
 
 /** Parses and caches the stored texts of subscriptions, receivers and routes. */
 export class Definitions {
@@ -123,8 +128,8 @@ export class Definitions {
   } = { receivers: [], routes: [], subscriptions: new Map() };
   readonly #keys: Keys;
   readonly #onForeign: OnForeign;
-  readonly #receivers = new Map<string, StoredReceiver>();
-  readonly #subscriptions = new Map<string, StoredSubscription>();
+  readonly #receivers = parsedTexts<StoredReceiver>(CACHES.receivers);
+  readonly #subscriptions = parsedTexts<StoredSubscription>(CACHES.subscriptions);
   readonly #texts = new WeakMap<object, string>();
   readonly #digests = new WeakMap<object, string>();
 
@@ -179,21 +184,31 @@ export class Definitions {
     return digest;
   }
 
+  /** Returns the bytes of a definition in memory, with its text. */
+  bytesOf(definition: StoredReceiver | StoredSubscription): number {
+    const text = this.#texts.get(definition) ?? '';
+    return PARSED_BYTES + bytesOfTexts(text, text);
+  }
+
   /** Parses a stored text once: every round and every delivery reads the same texts. */
   #once<T extends object>(
-    known: Map<string, T>,
+    cache: BoundedMap<string, ParsedText<T>>,
     { id, text }: { id: string; text: string },
     read: () => T | null,
   ): T | null {
-    const found = known.get(id) ?? null;
-    if (found !== null) return found;
+    const found = cache.get(id);
+    if (found !== undefined) return found.value;
     const value = read();
-    if (value !== null) {
-      known.set(id, value);
-      this.#texts.set(value, text);
-    }
-    const [oldest] = known.keys();
-    if (known.size > MOST_READ && oldest !== undefined) known.delete(oldest);
+    if (value === null) return null;
+    cache.set(id, { value, text });
+    this.#texts.set(value, text);
     return value;
   }
+}
+
+function parsedTexts<T>(limits: CacheLimits): BoundedMap<string, ParsedText<T>> {
+  return new BoundedMap({
+    ...limits,
+    bytesOf: (id, { text }) => PARSED_BYTES + bytesOfTexts(id, text, text),
+  });
 }

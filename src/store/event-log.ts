@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { BoundedMap, bytesOfTexts, CACHES } from '../domain/caches.ts';
 import type { Event } from '../domain/events/event.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
@@ -6,12 +7,6 @@ import { compareEntries, eventOf, type LogEntry, parseEntry } from './log-entry.
 import { unpack, unpackedBytes } from './packed.ts';
 import { scripts } from './scripts.ts';
 import { unmatchedBefore } from './unmatched.ts';
-
-/** Most parsed entries that are cached: an entry that the relay read is read again when it is sent, up to MOST_OPEN later. */
-const MOST_READ = 1_500;
-
-/** Most bytes of these entries' texts, unpacked, as UTF-8; a usual entry has 2 kB. */
-export const MOST_READ_BYTES = 8_388_608;
 
 /**
  * Byte limit of one piece of the log, beyond which no further entry is read: 500 usual ones fit. A record of the upstream may
@@ -36,8 +31,10 @@ export class EventLog {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
   /** Cache of parsed entries by place: an entry never changes, and many receivers need the same one. */
-  readonly #read = new Map<string, { fields: readonly string[]; bytes: number; entry: LogEntry }>();
-  #readBytes = 0;
+  readonly #read = new BoundedMap<string, { fields: readonly string[]; entry: LogEntry }>({
+    ...CACHES.logEntries,
+    bytesOf: (_id, { fields }) => fields.reduce((sum, field) => sum + unpackedBytes(field), 0),
+  });
 
   constructor(redis: RedisClient, keys: Keys) {
     this.#redis = redis;
@@ -79,31 +76,19 @@ export class EventLog {
     const held = this.#heldOf(id, fields);
     if (held !== null) return held;
     const entry = parseEntry(id, fields);
-    this.#remove(id);
-    const bytes = fields.reduce((sum, field) => sum + unpackedBytes(field), 0);
-    this.#read.set(id, { fields, bytes, entry });
-    this.#readBytes += bytes;
-    for (const oldest of this.#read.keys()) {
-      if (this.#read.size <= MOST_READ && this.#readBytes <= MOST_READ_BYTES) break;
-      this.#remove(oldest);
-    }
+    this.#read.set(id, { fields, entry });
     return entry;
   }
 
   #heldOf(id: string, fields: readonly string[]): LogEntry | null {
-    const held = this.#read.get(id);
+    const held = this.#read.peek(id);
     return held !== undefined && isSame(held.fields, fields) ? held.entry : null;
   }
 
   /** Returns the entry of an event that was read before; null where it is not in memory, or another one. */
   cached(id: string, eventId: string): LogEntry | null {
-    const entry = this.#read.get(id)?.entry ?? null;
+    const entry = this.#read.peek(id)?.entry ?? null;
     return eventOf(entry)?.id === eventId ? entry : null;
-  }
-
-  #remove(id: string): void {
-    this.#readBytes -= this.#read.get(id)?.bytes ?? 0;
-    this.#read.delete(id);
   }
 
   /** Returns `0-0` in an empty log. */
@@ -214,20 +199,20 @@ function isSame(one: readonly string[], other: readonly string[]): boolean {
 /** An entry of the log as Redis stores it. */
 export type StoredEntry = { id: string; fields: readonly string[] };
 
-/** Most entries that wait; the relay reads the others from the log. */
-const MOST_OWN = 16;
-
 /**
  * The entries that this process has just written to the log, in order. Its relay opens them without waiting until it reads them;
  * it does so only where nothing else is between them and the entry that it reached.
  */
 export class OwnEntries {
-  #entries: StoredEntry[] = [];
+  readonly #entries = new BoundedMap<string, StoredEntry>({
+    ...CACHES.ownEntries,
+    bytesOf: (id, { fields }) => bytesOfTexts(id, ...fields),
+  });
   #came = Promise.withResolvers<void>();
 
   add(entry: StoredEntry): void {
-    if (this.#entries.length >= MOST_OWN) return;
-    this.#entries.push(entry);
+    if (!this.#entries.fits(entry.id, entry)) return;
+    this.#entries.set(entry.id, entry);
     this.#came.resolve();
   }
 
@@ -238,9 +223,9 @@ export class OwnEntries {
 
   /** Removes all, and returns those behind a place in the log. */
   take(after: string): StoredEntry[] {
-    const entries = this.#entries.filter(({ id }) => compareEntries(id, after) > 0);
-    this.#entries = [];
+    const all = [...this.#entries.entries()].map(([, entry]) => entry);
+    this.#entries.clear();
     this.#came = Promise.withResolvers();
-    return entries;
+    return all.filter(({ id }) => compareEntries(id, after) > 0);
   }
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { BoundedMap, bytesOfTexts, CACHES } from '../domain/caches.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
@@ -108,7 +109,7 @@ export class ReceiverStore {
 }
 
 /** Moves as JSON, by receiver and name, without time and reason: every attempt carries one, and few of them are reported. */
-const TEMPLATES = new Map<string, string>();
+const TEMPLATES = new BoundedMap<string, string>({ ...CACHES.receiverMoves, bytesOf: bytesOfTexts });
 
 const REASON = '%REASON%';
 const NO_TIME = new Date(0).toISOString();

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MOST_READ_BYTES } from '../../src/store/event-log.ts';
+import { CACHES } from '../../src/domain/caches.ts';
 import type { Program } from '../support/program.ts';
 
 /** The flag with which a program can be made to collect its garbage. It changes nothing else. */
@@ -20,7 +20,7 @@ const NOISE_BYTES = 3 * 1024 * 1024;
  * its events as objects. A half that begins earlier shows only larger leaks.
  */
 const FILLING_MS = 300_000;
-const CACHES_BYTES = 2 * MOST_READ_BYTES;
+const CACHES_BYTES = 2 * CACHES.logEntries.bytes;
 
 const REPLY = z.object({ id: z.int() });
 

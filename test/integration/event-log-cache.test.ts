@@ -1,6 +1,7 @@
 import { expect, inject, test } from 'vitest';
+import { CACHES } from '../../src/domain/caches.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
-import { EventLog, type LogPiece, MOST_READ_BYTES } from '../../src/store/event-log.ts';
+import { EventLog, type LogPiece } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import type { LogEntry } from '../../src/store/log-entry.ts';
 import { testPrefix } from '../support/daemon.ts';
@@ -29,7 +30,7 @@ test('entries of the log are held up to 8 MiB, and up to 1,500', async () => {
     const small = create();
     expect(held(small, readAll(small, { count: 1_600, bytes: 1_000 }))).toBe(1_500);
     const huge = create();
-    expect(held(huge, readAll(huge, { count: 1, bytes: MOST_READ_BYTES + 2 }))).toBe(0);
+    expect(held(huge, readAll(huge, { count: 1, bytes: CACHES.logEntries.bytes + 2 }))).toBe(0);
     // The entries before it are removed, and those after it are held as before.
     expect(held(huge, readAll(huge, { count: 3, bytes: 1_000 }))).toBe(3);
   } finally {

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { WebhookReceiver } from '../../src/config/config.ts';
+import { CACHES } from '../../src/domain/caches.ts';
 import { createNotifier } from '../../src/notifiers/create-notifier.ts';
 import type { AttemptResult, Notifier } from '../../src/notifiers/notifier.ts';
-import { MOST_UNUSED } from '../../src/notifiers/webhook/connections.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 import { RawServer } from '../support/raw-server.ts';
@@ -306,11 +306,11 @@ async function closedAfter(socket: Socket | TLSSocket | undefined, ms: number): 
 
 test('the longest unused receivers have no connection beyond the limit of all, and open another when needed', async () => {
   const { url, came, sockets } = await receiver((socket) => socket.write(DONE));
-  const notifiers = Array.from({ length: MOST_UNUSED + 20 }, () => notifierFor(url));
+  const notifiers = Array.from({ length: CACHES.unusedConnections.entries + 20 }, () => notifierFor(url));
   for (const notifier of notifiers) await deliver(notifier);
   const open = (): number => sockets.filter(({ destroyed }) => !destroyed).length;
-  await eventually('the limit holds', () => open() <= MOST_UNUSED);
-  expect(open()).toBeGreaterThan(MOST_UNUSED / 2);
+  await eventually('the limit holds', () => open() <= CACHES.unusedConnections.entries);
+  expect(open()).toBeGreaterThan(CACHES.unusedConnections.entries / 2);
   const [first, last] = [notifiers[0], notifiers.at(-1)];
   if (first === undefined || last === undefined) throw new Error('there are no notifiers');
   const before = sockets.length;

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { FailedLogins, MAX_WAITING, MAX_WAITING_OVERALL } from '../../src/server/failed-logins.ts';
+import { CACHES } from '../../src/domain/caches.ts';
+import { FailedLogins, MAX_WAITING } from '../../src/server/failed-logins.ts';
 
 /** End of a wait, in steps of 100 ms of a clock that moves only here. */
 async function waitedMs(wait: Promise<void>): Promise<number> {
@@ -42,7 +43,9 @@ test('answers the one that waits longest where the addresses together have too m
   stopClock();
   const logins = new FailedLogins();
   const first = logins.wait('first', 1_000);
-  const others = Array.from({ length: MAX_WAITING_OVERALL }, (_, index) => logins.wait(`${index}`, 1_000));
+  const others = Array.from({ length: CACHES.waitingSignIns.entries }, (_, index) =>
+    logins.wait(`${index}`, 1_000),
+  );
   expect(await waitedMs(first)).toBe(0);
   expect(await waitedMs(Promise.all(others).then(() => undefined))).toBe(100);
 });

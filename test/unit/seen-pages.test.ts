@@ -38,7 +38,7 @@ function remembered(pages: SeenPages): number {
 }
 
 test('pages beyond the bytes are not remembered, whether new or of a wallet that is', () => {
-  const pages = new SeenPages({ mostBytes: 100_000 });
+  const pages = new SeenPages({ bytes: 100_000 });
   for (const wallet of WALLETS) pages.set(wallet, 'head', pageAt(0));
   const most = remembered(pages);
   expect(most).toBeGreaterThan(2);
@@ -50,7 +50,7 @@ test('pages beyond the bytes are not remembered, whether new or of a wallet that
 });
 
 test('a page that is too old makes room for another one', () => {
-  const pages = new SeenPages({ mostBytes: 100_000 });
+  const pages = new SeenPages({ bytes: 100_000 });
   for (const wallet of WALLETS) pages.set(wallet, 'head', pageAt(0));
   const last = WALLETS.at(-1) ?? walletId('');
   expect(pages.get(last, 'head')).toBeNull();
@@ -60,7 +60,7 @@ test('a page that is too old makes room for another one', () => {
 });
 
 test('the room of a removed page is free again', () => {
-  const pages = new SeenPages({ mostBytes: 100_000 });
+  const pages = new SeenPages({ bytes: 100_000 });
   for (let times = 0; times < 50; times += 1) {
     for (const wallet of WALLETS.slice(0, 3)) pages.set(wallet, 'head', pageAt(times));
     for (const wallet of WALLETS.slice(0, 3)) pages.remove(wallet, 'head');
@@ -74,7 +74,7 @@ test.each([
   ['cursor', { nextCursor: 'c'.repeat(1_000_000) }],
   ['status', { status: 's'.repeat(20_000) }],
 ])('a long %s of the upstream counts among the bytes', (_, texts) => {
-  const pages = new SeenPages({ mostBytes: 5_000_000 });
+  const pages = new SeenPages({ bytes: 5_000_000 });
   for (const wallet of WALLETS) pages.set(wallet, 'head', pageAt(0, texts));
   expect(remembered(pages)).toBeGreaterThan(0);
   expect(remembered(pages)).toBeLessThan(4);

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { z } from 'zod';
+import { BoundedMap, bytesOfTexts, CACHES } from '../../domain/caches.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { limitAnswers } from '../../notifiers/postgres/connection.ts';
 import type { Secret } from '../../secret.ts';
@@ -102,7 +103,7 @@ function sqlOf(client: pg.PoolClient): Sql {
   };
 }
 
-const NUMBERED = new Map<string, string>();
+const NUMBERED = new BoundedMap<string, string>({ ...CACHES.statements, bytesOf: bytesOfTexts });
 
 /** Replaces `?` by the numbers of Postgres. No statement of the books has one in a text. */
 function numbered(text: string): string {
@@ -113,7 +114,7 @@ function numbered(text: string): string {
     count += 1;
     return `$${count}`;
   });
-  if (NUMBERED.size < 500) NUMBERED.set(text, made);
+  NUMBERED.set(text, made);
   return made;
 }
 

@@ -1,3 +1,5 @@
+import { BoundedMap, bytesOfTexts, CACHES } from '../caches.ts';
+
 /** Times of day without deliveries, by the wall clock of a time zone. `from` may be after `to`. */
 export type QuietHours = {
   /** First quiet minute after midnight. */
@@ -54,7 +56,10 @@ function clockChange(timeZone: string, { fromMs, toMs }: { fromMs: number; toMs:
   return changedMs;
 }
 
-const CLOCKS = new Map<string, Intl.DateTimeFormat>();
+const CLOCKS = new BoundedMap<string, Intl.DateTimeFormat>({
+  ...CACHES.timeZones,
+  bytesOf: (timeZone) => bytesOfTexts(timeZone),
+});
 
 /** Offset of a zone's wall clock ahead of UTC, ms. */
 export function offsetMs(timeZone: string, atMs: number): number {

@@ -1,6 +1,7 @@
 import type { LookupFunction } from 'node:net';
 import { type buildConnector, type Dispatcher, Pool } from 'undici';
 import type { WebhookReceiver } from '../../config/config.ts';
+import { CACHES } from '../../domain/caches.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { proxiedConnector } from '../../network/proxy.ts';
 import { NameResolver } from '../../network/resolver.ts';
@@ -13,9 +14,6 @@ const IDLE_MS = 60_000;
 
 /** Age at which a connection is replaced at its next use: the name may have another address by then. */
 const OLDEST_MS = 300_000;
-
-/** Open connections of all receivers beyond which unused ones are closed, those of the longest unused receiver first. */
-export const MOST_UNUSED = 256;
 
 /** Connections of the whole process, as after a reload two generations have some; receivers, the longest unused first. */
 const open = { count: 0, users: new Set<ReceiverConnections>() };
@@ -142,7 +140,7 @@ export class ReceiverConnections {
 }
 
 function closeUnused(): void {
-  let excess = open.count - MOST_UNUSED;
+  let excess = open.count - CACHES.unusedConnections.entries;
   if (excess <= 0) return;
   for (const user of open.users) {
     excess -= user.closeUnused();

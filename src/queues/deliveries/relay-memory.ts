@@ -1,5 +1,6 @@
+import { BoundedMap, CACHES } from '../../domain/caches.ts';
 import { isTrackedKey, parseClaimKey } from '../../domain/subjects/subscription.ts';
-import type { StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
+import type { Definitions, StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
 import type { RelayMemory } from '../../store/deliveries.ts';
 import type { LogEntry } from '../../store/log-entry.ts';
 import type { Registry } from '../../store/registry.ts';
@@ -10,9 +11,7 @@ import type { RelayContext } from './relay-context.ts';
 /** More receivers make the check of what is remembered cost more than a round. */
 const MOST_RECEIVERS = 20;
 
-const MOST_SUBSCRIPTIONS = 1_000;
-
-/** Receivers that are all at one entry of the log, and the subscriptions that the last rounds read. */
+/** Receivers that are all at one entry of the log, and the subscriptions that their last round read. */
 export type Remembered = {
   token: string;
   at: string;
@@ -32,21 +31,21 @@ export type Remembered = {
  */
 export class RelayMemoryState {
   #remembered: Remembered | null = null;
-  /** By name; those that were read last are behind the others. */
-  readonly #subscriptions = new Map<string, StoredSubscription>();
+  /** By name. */
+  readonly #subscriptions: BoundedMap<string, StoredSubscription>;
+
+  constructor(definitions: Definitions) {
+    this.#subscriptions = new BoundedMap({
+      ...CACHES.relaySubscriptions,
+      bytesOf: (_name, subscription) => definitions.bytesOf(subscription),
+    });
+  }
 
   /** Notes the result of a round; null where it left receivers at several places, or some need another round. */
   note(round: Remembered | null): void {
-    for (const [name, subscription] of round?.subscriptions ?? []) {
-      this.#subscriptions.delete(name);
+    for (const [name, subscription] of round?.subscriptions ?? [])
       this.#subscriptions.set(name, subscription);
-    }
-    for (const oldest of this.#subscriptions.keys()) {
-      if (this.#subscriptions.size <= MOST_SUBSCRIPTIONS) break;
-      this.#subscriptions.delete(oldest);
-    }
-    const isFew = round !== null && round.receivers.length <= MOST_RECEIVERS;
-    this.#remembered = isFew ? { ...round, subscriptions: this.#subscriptions } : null;
+    this.#remembered = round !== null && round.receivers.length <= MOST_RECEIVERS ? round : null;
   }
 
   /**
@@ -58,7 +57,7 @@ export class RelayMemoryState {
     const remembered = this.#remembered;
     this.#remembered = null;
     if (remembered === null || remembered.token !== token || remembered.at !== after) return null;
-    const step = await stepOf(remembered, entries, deps);
+    const step = await stepOf({ ...remembered, entries }, this.#subscriptions, deps);
     if (step === null) return null;
     const { to, openings } = step;
     const memory = { ...step.memory, log: isOwn ? entries.map(({ id }) => id) : [] };
@@ -95,15 +94,23 @@ type Step = { to: string; openings: readonly Opening[]; memory: RelayMemory };
 
 /** Decides by what is remembered what to open; null where an entry, or a claim of it, needs more than that. */
 async function stepOf(
-  { at, receivers, subscriptions }: Remembered,
-  entries: readonly LogEntry[],
+  { at, receivers, entries }: Remembered & { entries: readonly LogEntry[] },
+  remembered: BoundedMap<string, StoredSubscription>,
   { stores: { events, registry }, directory }: RelayContext,
 ): Promise<Step | null> {
   const to = entries.at(-1)?.id;
   const keys = entries.map(plainKeysOf);
   if (to === undefined || keys.includes(null)) return null;
   const claimKeys = [...new Set(keys.flatMap((some) => some ?? []))];
-  const definitions = definitionsOf(claimKeys, { receivers, subscriptions }, registry);
+  const names = new Set(claimKeys.map((key) => parseClaimKey(key).subscription));
+  const subscriptions = new Map(
+    [...names].flatMap((name) => {
+      const subscription = remembered.get(name);
+      return subscription === undefined ? [] : [[name, subscription] as const];
+    }),
+  );
+  if (subscriptions.size < names.size) return null;
+  const definitions = definitionsOf({ receivers, subscriptions }, registry);
   if (definitions === null) return null;
   const { facts } = await readBatch(entries, events);
   const matchesFor = await matchFacts(
@@ -136,22 +143,22 @@ function plainKeysOf(entry: LogEntry): readonly string[] | null {
   return isPlain && entry.claimKeys.length > 0 ? entry.claimKeys : null;
 }
 
-/** Returns the definitions that decide who gets the events of these keys; null where one is not remembered. */
+/** Returns the definitions that decide who gets the events of these keys; null where one was not read from a text. */
 function definitionsOf(
-  claimKeys: readonly string[],
-  { receivers, subscriptions }: Omit<Remembered, 'token' | 'at'>,
+  {
+    receivers,
+    subscriptions,
+  }: { receivers: readonly StoredReceiver[]; subscriptions: ReadonlyMap<string, StoredSubscription> },
   { definitions }: Registry,
 ): RelayMemory['definitions'] | null {
-  const names = new Set(claimKeys.map((key) => parseClaimKey(key).subscription));
   const all = [
     ...receivers.map((receiver) => ({
       of: 'receivers' as const,
       field: receiver.name,
       digest: definitions.digestOf(receiver),
     })),
-    ...[...names].map((name) => {
-      const subscription = subscriptions.get(name);
-      const digest = subscription === undefined ? null : definitions.digestOf(subscription);
+    ...[...subscriptions].map(([name, subscription]) => {
+      const digest = definitions.digestOf(subscription);
       return isTrackedKey(name)
         ? { of: 'tracked' as const, field: parseClaimKey(name).subject, digest }
         : { of: 'subscriptions' as const, field: name, digest };

@@ -49,11 +49,12 @@ export class Relay {
   readonly #failed = new Map<string, number>();
   /** Null where another process may have relayed since. */
   #state: HolderState | null = null;
-  readonly #memory = new RelayMemoryState();
+  readonly #memory: RelayMemoryState;
   #came: { after: string; piece: Ahead['piece'] } | null = null;
 
   constructor(deps: RelayContext, sources: LogSources) {
     this.#deps = deps;
+    this.#memory = new RelayMemoryState(deps.stores.registry.definitions);
     this.#next = new NextEntries(deps.stores.events, sources);
     this.#relaying = new Duty({
       everyMs: QUIET_MS,

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { BoundedMap, bytesOfTexts, CACHES } from '../../domain/caches.ts';
 import type { Arrived } from '../../domain/cadence/arrivals.ts';
 import { expectedBy } from '../../domain/cadence/expected.ts';
 import { type Knowledge, knowledgeOf, type LearningRules } from '../../domain/cadence/knowledge.ts';
@@ -33,9 +34,15 @@ type PendingIncrements = { route: string; statistic: Statistic; bins: Map<number
 /** Learns stage durations from polls: adds them up, and every few seconds writes them and reads the sums of all processes. */
 export class Learning {
   readonly #deps: LearningDeps;
-  readonly #batches = new Map<string, PendingIncrements>();
+  readonly #batches = new BoundedMap<string, PendingIncrements>({
+    ...CACHES.learnedBatches,
+    bytesOf: () => 0,
+  });
   /** Quote estimates that are not written yet: route -> seconds. */
-  readonly #unwritten = new Map<string, number>();
+  readonly #unwritten = new BoundedMap<string, number>({
+    ...CACHES.learnedEstimates,
+    bytesOf: (route) => bytesOfTexts(route),
+  });
   #knowledge: Knowledge;
   readonly #sharing: Duty;
 
@@ -158,9 +165,9 @@ export class Learning {
 
   /** Writes the batches. A batch whose write fails is lost: it is an estimate, and more follow. */
   async #write(): Promise<void> {
-    const batches = [...this.#batches.values()];
+    const batches = [...this.#batches.entries()].map(([, batch]) => batch);
     this.#batches.clear();
-    const estimates = new Map(this.#unwritten);
+    const estimates = new Map(this.#unwritten.entries());
     this.#unwritten.clear();
     await this.#deps.learned.estimate(estimates);
     for (const { route, statistic, bins } of batches) {

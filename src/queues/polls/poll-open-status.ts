@@ -1,3 +1,4 @@
+import { BoundedMap, bytesOfTexts, CACHES } from '../../domain/caches.ts';
 import { compareStatuses, isFollowed, joinOpen } from '../../domain/changes/second-source.ts';
 import { UNKNOWN } from '../../domain/subjects/kinds.ts';
 import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
@@ -11,15 +12,15 @@ import type { PollContext } from './poll-context.ts';
 import { noteTransfer, type Poll, requestRecord } from './poll-record.ts';
 import { type Adapter, AFTER_SUPERSEDED, answered, failed } from './polled.ts';
 
-/** Transfers whose last difference is remembered, so that it is logged once. */
-const MOST_DIFFERENCES = 1_000;
-
 /**
  * Polls transfers at the open source whose status v1 decides (`upstream.statusSource: both`). Only a status ahead of that of v1
  * is committed, and its withdrawal; see domain/changes/second-source.ts. A transfer that v1 has not shown is not polled.
  */
 export function openStatusAdapter(deps: PollContext, poll: Poll): Adapter {
-  const differences = new Map<SubjectId, string>();
+  const differences = new BoundedMap<SubjectId, string>({
+    ...CACHES.statusDifferences,
+    bytesOf: (subject, difference) => bytesOfTexts(subject, difference),
+  });
   return {
     isOver: async ({ subject, snapshot }) => snapshot === null || !isFollowed(subject, snapshot),
     poll: async (start, signal) => {
@@ -65,7 +66,7 @@ async function planNext(deps: PollContext, start: PollStart, isStored: boolean) 
 function compare(
   { signals, log }: PollContext,
   { record, snapshot }: { record: UpstreamRecord; snapshot: Snapshot },
-  differences: Map<SubjectId, string>,
+  differences: BoundedMap<SubjectId, string>,
 ): void {
   const { subject, status: open } = record;
   const v1 = snapshot.ahead ?? snapshot.status;
@@ -77,7 +78,6 @@ function compare(
     return;
   }
   if (differences.get(subject) === difference) return;
-  if (differences.size >= MOST_DIFFERENCES) differences.clear();
   differences.set(subject, difference);
   log[result === 'differs' ? 'warn' : 'info'](
     { subject, result, v1: loggedStatus(v1), open: loggedStatus(open) },

@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
+import { BoundedMap, bytesOfTexts, CACHES } from '../../domain/caches.ts';
 import { unseenSnapshot } from '../../domain/changes/next-snapshot.ts';
 import { type ImportedQuote, type ImportedState, signatureInvalid } from '../../domain/quotes/promised.ts';
 import { isUndecided, type QuoteVerdict } from '../../domain/quotes/quote-signature.ts';
@@ -29,9 +30,6 @@ const FAILED_RETRY_MS = 30_000;
 export const UNDECIDED_RETRY_MS = 60_000;
 const UNPROVEN_EVERY_MS = 5_000;
 
-/** Beyond this number all are tried again at once. */
-const MOST_UNDECIDED = 10_000;
-
 /**
  * Verifies the imported quotes, each once per content. The result is stored: a later rotation of the signer states nothing
  * about a quote that was valid. An undecided quote is tried again, without an event.
@@ -40,7 +38,10 @@ export class QuoteVerification implements Adapter {
   readonly #deps: VerificationDeps;
   #pausedUntilMs = 0;
   #unprovenUntilMs = 0;
-  readonly #undecidedUntilMs = new Map<SubjectId, number>();
+  readonly #undecidedUntilMs = new BoundedMap<SubjectId, number>({
+    ...CACHES.undecidedQuotes,
+    bytesOf: (subject) => bytesOfTexts(subject),
+  });
 
   constructor(deps: VerificationDeps) {
     this.#deps = deps;
@@ -49,7 +50,7 @@ export class QuoteVerification implements Adapter {
   isDue(imported: ImportedState | null): boolean {
     if (imported === null) return false;
     if (imported.verdict !== null) return false;
-    const undecidedUntilMs = this.#undecidedUntilMs.get(imported.quote.subject);
+    const undecidedUntilMs = this.#undecidedUntilMs.peek(imported.quote.subject);
     const againMs = undecidedUntilMs === undefined ? 0 : Math.max(undecidedUntilMs, this.#unprovenUntilMs);
     return performance.now() >= Math.max(this.#pausedUntilMs, againMs);
   }
@@ -92,7 +93,6 @@ export class QuoteVerification implements Adapter {
     } = this.#deps;
     const { subject } = quote;
     if (!verdict.valid && isUndecided(verdict)) {
-      if (this.#undecidedUntilMs.size >= MOST_UNDECIDED) this.#undecidedUntilMs.clear();
       this.#undecidedUntilMs.set(subject, performance.now() + UNDECIDED_RETRY_MS);
       if (verdict.part === 'quoteDomain') this.#unprovenUntilMs = performance.now() + UNPROVEN_EVERY_MS;
       log.warn({ subject, reason: verdict.reason, nextInMs: UNDECIDED_RETRY_MS }, 'quote.not_verified');

@@ -1,3 +1,4 @@
+import { BoundedMap, CACHES } from '../../domain/caches.ts';
 import type { Listing } from '../../domain/cadence/wait.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 
@@ -27,8 +28,6 @@ export type SeenPage = {
 /** Age at which the record of an unchanged text is ingested again, and at which an unchanged page is. */
 export const INGESTED_EVERY_MS = 300_000;
 
-const MOST_BYTES = 16_777_216;
-
 /** Bytes of an entry beside its cursor, and of each of its records beside its texts, as V8 stores them. */
 const PAGE_BYTES = 400;
 const RECORD_BYTES = 250;
@@ -42,44 +41,32 @@ const CHARACTER_BYTES = 2;
  * `printOf` in poll-wallet.ts).
  */
 export class SeenPages {
-  readonly #pages = new Map<string, SeenPage>();
-  readonly #mostBytes: number;
-  #bytes = 0;
+  readonly #pages: BoundedMap<string, SeenPage>;
 
-  constructor({ mostBytes = MOST_BYTES }: { mostBytes?: number } = {}) {
-    this.#mostBytes = mostBytes;
+  constructor({ bytes }: { bytes: number } = CACHES.seenPages) {
+    this.#pages = new BoundedMap({ entries: CACHES.seenPages.entries, bytes, bytesOf });
   }
 
   get(wallet: SubjectId, listing: Listing): SeenPage | null {
-    return this.#pages.get(`${listing}:${wallet}`) ?? null;
+    return this.#pages.peek(`${listing}:${wallet}`) ?? null;
   }
 
   set(wallet: SubjectId, listing: Listing, page: SeenPage): void {
     const key = `${listing}:${wallet}`;
-    this.#remove(key);
-    const bytes = bytesOf(page);
-    for (const [oldest, { atMs }] of this.#pages) {
-      if (this.#bytes + bytes <= this.#mostBytes || Math.abs(page.atMs - atMs) < 2 * INGESTED_EVERY_MS) break;
-      this.#remove(oldest);
+    this.#pages.delete(key);
+    for (const [oldest, { atMs }] of this.#pages.entries()) {
+      if (this.#pages.fits(key, page) || Math.abs(page.atMs - atMs) < 2 * INGESTED_EVERY_MS) break;
+      this.#pages.delete(oldest);
     }
-    if (this.#bytes + bytes > this.#mostBytes) return;
-    this.#pages.set(key, page);
-    this.#bytes += bytes;
+    if (this.#pages.fits(key, page)) this.#pages.set(key, page);
   }
 
   remove(wallet: SubjectId, listing: Listing): void {
-    this.#remove(`${listing}:${wallet}`);
-  }
-
-  #remove(key: string): void {
-    const page = this.#pages.get(key);
-    if (page === undefined) return;
-    this.#pages.delete(key);
-    this.#bytes -= bytesOf(page);
+    this.#pages.delete(`${listing}:${wallet}`);
   }
 }
 
-function bytesOf({ nextCursor, records }: SeenPage): number {
+function bytesOf(_key: string, { nextCursor, records }: SeenPage): number {
   let bytes = PAGE_BYTES + CHARACTER_BYTES * (nextCursor?.length ?? 0);
   for (const { subject, status } of records.values()) {
     bytes += RECORD_BYTES + subject.length + CHARACTER_BYTES * status.length;
