@@ -96,7 +96,7 @@ export const CACHES = {
     place: 'Places of unreadable entries in Redis that were logged',
     entries: 1_000,
     bytes: 1_048_576,
-    full: 'Logs no further place. `intentwatch_store_unreadable_total` counts on.',
+    full: 'Logs no further place. `intentwatch_foreign_entries_total` counts on.',
   },
   missedNames: {
     place: 'Chains and tokens that the upstream’s lists lack',
