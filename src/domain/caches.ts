@@ -183,7 +183,7 @@ export function bytesOfTexts(...texts: readonly string[]): number {
 }
 
 /** Bounds of a map, and the bytes of an entry, which are counted once, when it is set. */
-export type MapBounds<K, V> = {
+type MapBounds<K, V> = {
   entries: number | null;
   bytes: number | null;
   bytesOf: (key: K, value: V) => number;

@@ -113,7 +113,7 @@ export function joinedReceivers(
 }
 
 /** A parsed definition, and the stored text that it was read from. */
-type ParsedText<T> = { value: T; text: string };
+type ReadDefinition<T> = { value: T; text: string };
 
 /** Bytes of a parsed definition beside twice its text: its objects, as V8 stores them. */
 const PARSED_BYTES = 500;
@@ -192,7 +192,7 @@ export class Definitions {
 
   /** Parses a stored text once: every round and every delivery reads the same texts. */
   #once<T extends object>(
-    cache: BoundedMap<string, ParsedText<T>>,
+    cache: BoundedMap<string, ReadDefinition<T>>,
     { id, text }: { id: string; text: string },
     read: () => T | null,
   ): T | null {
@@ -206,7 +206,7 @@ export class Definitions {
   }
 }
 
-function parsedTexts<T>(limits: CacheLimits): BoundedMap<string, ParsedText<T>> {
+function parsedTexts<T>(limits: CacheLimits): BoundedMap<string, ReadDefinition<T>> {
   return new BoundedMap({
     ...limits,
     bytesOf: (id, { text }) => PARSED_BYTES + bytesOfTexts(id, text),
