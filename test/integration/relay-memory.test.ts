@@ -71,6 +71,7 @@ async function staged() {
   const stage = relayStage(later);
   const blocking = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(blocking));
+  const id = String(await blocking.client('ID'));
   const { redis, keys, registry, events, deps } = stage;
   const own = new OwnEntries();
   const relay = new Relay(deps, { blocking, own });
@@ -84,7 +85,13 @@ async function staged() {
     }
     return found;
   };
-  return { ...stage, relay, blocking, own, opened, registry, events };
+  /** Resolves when it waits for entries: what it read before its last round counts no more. */
+  const waitsIn = async (database: number) =>
+    eventually('it waits', async () => {
+      const line = String(await redis.client('LIST', 'ID', id));
+      return line.includes(' flags=b ') && line.includes(` db=${database} `);
+    });
+  return { ...stage, relay, blocking, waitsIn, own, opened, registry, events };
 }
 
 /** Resolves when every receiver that is not held has read the whole log, and all events are counted. */
@@ -151,6 +158,7 @@ test('a relay that remembers its last round opens what one opens that reads ever
           for (const { redis, keys } of both)
             await redis.hset(keys.receiver(act.receiver), 'state', act.state);
         }
+        await quick.waitsIn(0);
       }
       expect(await quick.opened()).toEqual(await plain.opened());
       await quick.relay.close();
@@ -160,14 +168,8 @@ test('a relay that remembers its last round opens what one opens that reads ever
 });
 
 test('an entry that is passed on is opened behind those that nobody passed on', async () => {
-  const { relay, blocking, own, redis, keys, registry, events, opened } = await staged();
+  const { relay, blocking, waitsIn, own, redis, keys, registry, events, opened } = await staged();
   await syncConfig(registry, wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
-  const id = String(await blocking.client('ID'));
-  const waitsIn = async (database: number) =>
-    eventually('it waits', async () => {
-      const line = String(await redis.client('LIST', 'ID', id));
-      return line.includes(' flags=b ') && line.includes(` db=${database} `);
-    });
   relay.start();
   await waitsIn(0);
   const atMs = await redisTimeMs(redis);
