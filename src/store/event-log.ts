@@ -216,8 +216,9 @@ export class OwnEntries {
     this.#came.resolve();
   }
 
-  /** Resolves once there are some. */
+  /** Resolves once there are some, for the last caller alone: nothing of the waits before it stays in memory. */
   async came(): Promise<void> {
+    if (this.#entries.length === 0) this.#came = Promise.withResolvers();
     return this.#came.promise;
   }
 

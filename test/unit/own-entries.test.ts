@@ -1,0 +1,21 @@
+import { queryObjects } from 'node:v8';
+import { expect, test } from 'vitest';
+import { OwnEntries } from '../../src/store/event-log.ts';
+
+const ENTRY = { id: '1-0', fields: [] };
+
+test('waits for own entries that never come leave nothing in memory', async () => {
+  const own = new OwnEntries();
+  const before = queryObjects(Promise);
+  for (let wait = 0; wait < 1_000; wait += 1) await Promise.race([null, own.came()]);
+  expect(queryObjects(Promise) - Number(before)).toBeLessThan(500);
+});
+
+test('a wait ends with the entry that comes, also where it came before', async () => {
+  const own = new OwnEntries();
+  const waits = own.came();
+  own.add(ENTRY);
+  await waits;
+  await own.came();
+  expect(own.take('0-0')).toEqual([ENTRY]);
+});
