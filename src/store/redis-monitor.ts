@@ -38,7 +38,7 @@ type MonitoredConnection = {
   redis: RedisClient;
   state: 'new' | 'answering' | 'away';
   isPending: boolean;
-  /** True when anything has come since the last tick, as most commands are no pings. Never for a Cluster. */
+  /** True when an answer that is no error has come since the last tick, as most commands are no pings. Never for a Cluster. */
   hasAnswered: boolean;
   silentTicks: number;
 };
@@ -208,8 +208,11 @@ export class RedisMonitor {
 
 function noteAnswers(redis: Redis, watched: MonitoredConnection): void {
   redis.on('connect', () => {
-    redis.stream.on('data', () => {
-      watched.hasAnswered = true;
+    redis.stream.on('data', (bytes: Buffer) => {
+      if (bytes[0] !== ERROR_BYTE) watched.hasAnswered = true;
     });
   });
 }
+
+/** The first byte of an error. Redis may refuse all commands, as while a script does not end: a ping shows whether it does. */
+const ERROR_BYTE = '-'.charCodeAt(0);

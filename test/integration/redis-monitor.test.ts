@@ -170,6 +170,23 @@ describe('connections that are not answered', () => {
     expect(await pings()).toBe(before + 1);
   });
 
+  test('are away where Redis refuses all commands, however many are sent', async () => {
+    const server = await node();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    later(async () => void vi.useRealTimers());
+    const redis = connected(server.port);
+    const { monitor, reported } = monitored(redis, () => connected(server.port));
+    await redis.echo('answered');
+    expect(monitor.isReachable()).toBe(true);
+    await redis.call('ACL', 'SETUSER', 'default', '-@all');
+    for (let tick = 0; tick < 3; tick += 1) {
+      vi.advanceTimersByTime(TICK_MS);
+      await redis.get('some-key').catch(() => undefined);
+    }
+    expect(monitor.isReachable()).toBe(false);
+    expect(reported.some((line) => line.includes('NOPERM'))).toBe(true);
+  });
+
   test('do not hang while Redis does not answer', async () => {
     const server = await node();
     const { monitor, reported } = monitored(connected(server.port), () => connected(server.port));
