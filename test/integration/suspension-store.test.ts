@@ -255,6 +255,37 @@ test.each([
   ]);
 });
 
+test('an event that waits for one receiver is not released to others where their reload is cut off', async () => {
+  const outcomes = await cutEverywhere(async (work, { sync, show, log, registry }) => {
+    await sync(['a'], registry, ['audit']);
+    await show('pending');
+    await sync([]);
+    await show('filled');
+    await work(async (on) => {
+      await sync(['a'], on, ['backend']);
+      await on.suspensions.settle({ spanMs: HOUR_MS, confirmedMs: Date.now(), trimMs: 0 });
+    });
+    await show('settled');
+    await work(async (on) => sync([], on));
+    await show('refundable');
+    await work(async (on) => {
+      await sync(['a'], on, ['backend']);
+      await on.suspensions.settle({ spanMs: HOUR_MS, confirmedMs: Date.now(), trimMs: 0 });
+    });
+    return log();
+  });
+  expect(outcomes).toEqual([
+    [
+      'pending to a without nobody',
+      'filled to nobody without a',
+      'filled late to a>, waited',
+      'settled to a+a> without a>audit',
+      'refundable to nobody without a>+a>audit+a',
+      'refundable late to a>+a+a>, waited',
+    ],
+  ]);
+});
+
 test('events that leave the log while they wait are named as dropped', async () => {
   const { sync, show, log, registry } = stageOn(await connected());
   await sync(['a']);
