@@ -9,6 +9,7 @@ import { eventOf } from '../../src/store/log-entry.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
+import { addSubscriptionKeys } from '../../src/store/subscription-keys.ts';
 import { syncConfig } from '../../src/store/sync-config.ts';
 import { commitDeps } from '../support/commit-parts.ts';
 import { cutClient } from '../support/cut-client.ts';
@@ -284,6 +285,29 @@ test('an event that waits for one receiver is not released to others where their
       'refundable late to a>+a+a>, waited',
     ],
   ]);
+});
+
+test('the place at which a subscription key began anew is forgotten with the key, and with its next start', async () => {
+  const { redis, keys, sync, show, registry } = stageOn(await connected());
+  const begin = async (): Promise<void> => {
+    await sync(['a'], registry, ['audit']);
+    await show('pending');
+    await sync([]);
+    await sync(['a'], registry, ['backend']);
+    expect(await redis.hkeys(keys.begun)).toEqual([`a|${WALLET}`]);
+  };
+  await begin();
+  await sync([]);
+  await registry.suspensions.settle({ spanMs: 0, confirmedMs: Date.now() + HOUR_MS, trimMs: 0 });
+  expect(await redis.hkeys(keys.wanted)).toEqual([]);
+  expect(await redis.hkeys(keys.begun)).toEqual([]);
+  await begin();
+  // A removal that is cut off here leaves it.
+  await redis.hdel(keys.wanted, `a|${WALLET}`);
+  await addSubscriptionKeys(registry, [
+    { key: `a|${WALLET}`, subject: WALLET, atMs: 1, from: [`b|${WALLET}`] },
+  ]);
+  expect(await redis.hkeys(keys.begun)).toEqual([]);
 });
 
 test('events that leave the log while they wait are named as dropped', async () => {

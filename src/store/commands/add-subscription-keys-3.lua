@@ -48,6 +48,8 @@ for i = 1, #ARGV.named do
     -- It begins anew beside the keys that continue it: only later events wait for it (release-waiting-2.lua).
     if at == '' and redis.call('HEXISTS', KEYS.wanted .. ':continued', key) == 1 then
       redis.call('HSET', KEYS.wanted .. ':begun', key, newestEntry())
+    elseif from ~= '' then
+      redis.call('HDEL', KEYS.wanted .. ':begun', key)
     end
   end
   local upstream = from ~= '' and redis.call('HGET', ARGV.since, from)

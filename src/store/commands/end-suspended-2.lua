@@ -2,7 +2,7 @@
   Ends suspended subscription keys: no subscription wants them any more. Their events still wait, to be dropped.
 
   KEYS
-    wanted  hash  subscription key -> time from which a subscription names it (ms)
+    wanted  hash  subscription key -> time from which a subscription names it (ms); others begin with it
     since   hash  subscription key -> the same time on the upstream's clock
 
   ARGV
@@ -17,6 +17,7 @@ for i = 1, #ARGV.keys do
   local claimKey = ARGV.keys[i]
   if redis.call('HGET', KEYS.wanted .. ':suspended', claimKey) == ARGV.suspension then
     redis.call('HDEL', KEYS.since, claimKey)
+    redis.call('HDEL', KEYS.wanted .. ':begun', claimKey)
     ended = ended + redis.call('HDEL', KEYS.wanted, claimKey)
   end
 end
