@@ -180,11 +180,9 @@ export class Generation {
   /** Restores config entries in Redis that a failover lost, and ends checks on chains that are not in the config. */
   async #store(): Promise<void> {
     const { registry } = this.deps.stores;
-    const [lost, isRegistryLost] = await Promise.all([
-      this.#setBudgets(),
-      registry.isLost(),
-      this.deps.verifying.store(),
-    ]);
+    const [isRegistryLost] = await Promise.all([registry.isLost(), this.deps.verifying.store()]);
+    // Only the first call shows what was lost: nothing that may fail stands beside it.
+    const lost = await this.#setBudgets();
     const isLost = isRegistryLost && this.config.subscriptions.length > 0;
     if (lost.length === 0 && !isLost) return;
     this.#options.log.error({ endpointGroups: lost, wanted: !isLost }, 'plan.lost');

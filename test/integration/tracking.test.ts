@@ -337,4 +337,21 @@ describe('a subject tracked by itself', () => {
       ),
     );
   });
+
+  test('is polled again where its plan was lost, also when another part of that check fails at first', async () => {
+    const { config, statuses, hook } = await stage();
+    const lines: string[] = [];
+    const { daemon } = await startDaemon(config, (line) => lines.push(line));
+    later(() => daemon.close());
+    await hook.until((came) => came.length === 1);
+    const redis = connect({ kind: 'server', url: inject('redisUrl') });
+    later(() => disconnect(redis));
+    const keys = new Keys(config.prefix);
+    await redis.set(`${keys.checks}:counts`, 'of another type');
+    await redis.del(await redis.keys(`${keys.plan('status')}*`));
+    await eventually('the check fails', () => lines.some((line) => line.includes('reconcile.error')));
+    await redis.del(`${keys.checks}:counts`);
+    statuses.set(ONE, 'filled');
+    await hook.until((came) => came.some(({ event: { type } }) => type === 'intent.filled'));
+  });
 });
