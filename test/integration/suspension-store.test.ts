@@ -1,4 +1,4 @@
-import { expect, inject, onTestFinished, test } from 'vitest';
+import { expect, inject, onTestFinished, test, vi } from 'vitest';
 import type { RouteDefinition } from '../../src/domain/quotes/route.ts';
 import { asSubjectId, intentId, routeId } from '../../src/domain/subjects/subject.ts';
 import { commitRecord } from '../../src/queues/polls/commit-record.ts';
@@ -284,6 +284,23 @@ test('an event that waits for one receiver is not released to others where their
       'refundable to nobody without a>+a>audit+a',
       'refundable late to a>+a+a>, waited',
     ],
+  ]);
+});
+
+test('an event that waits for one receiver is not released to others that join in the sync after a restore', async () => {
+  const { sync, show, log, registry } = stageOn(await connected());
+  await sync(['a'], registry, ['audit']);
+  await show('pending');
+  await sync([]);
+  await show('filled');
+  // Redis has lost what came after that.
+  vi.spyOn(registry.subjects.epoch, 'startOf').mockReturnValue(Date.now() + 10);
+  await sync(['a'], registry, ['backend']);
+  await registry.suspensions.settle({ spanMs: HOUR_MS, confirmedMs: Date.now(), trimMs: 0 });
+  expect(await log()).toEqual([
+    'pending to a without nobody',
+    'filled to nobody without a',
+    'filled late to a>, waited',
   ]);
 });
 

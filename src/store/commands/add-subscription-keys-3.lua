@@ -46,10 +46,10 @@ for i = 1, #ARGV.named do
     since = at ~= '' and at or nowText
     redis.call('HSET', KEYS.wanted, key, since)
     -- It begins anew beside the keys that continue it: only later events wait for it (release-waiting-2.lua).
-    if at == '' and redis.call('HEXISTS', KEYS.wanted .. ':continued', key) == 1 then
-      redis.call('HSET', KEYS.wanted .. ':begun', key, newestEntry())
-    elseif from ~= '' then
+    if from ~= '' then
       redis.call('HDEL', KEYS.wanted .. ':begun', key)
+    elseif redis.call('HEXISTS', KEYS.wanted .. ':continued', key) == 1 then
+      redis.call('HSET', KEYS.wanted .. ':begun', key, newestEntry())
     end
   end
   local upstream = from ~= '' and redis.call('HGET', ARGV.since, from)
