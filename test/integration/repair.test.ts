@@ -100,6 +100,17 @@ describe('the repeating check', () => {
     await isFilled();
   });
 
+  test('counts a repair also where another of its steps fails', async () => {
+    await hook.until((events) => events.length === 1);
+    const repair = signalled(
+      (take: (repair: { what: string; subject: string }) => void) => signals.on('repair.done', take),
+      ({ what, subject }) => what === 'count-wrong' && subject === 'open',
+    );
+    await redis.set(`{${prefix}}:learned-names`, 'of another type');
+    await redis.hset(`{${prefix}}:counts:open`, 'pending|a|b', 7);
+    await repair;
+  });
+
   test('restores from the config a Redis that was emptied, and goes on', async () => {
     const [before] = await hook.until((events) => events.length === 1);
     // In one step: what a process writes in between would survive.

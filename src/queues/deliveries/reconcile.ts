@@ -195,8 +195,7 @@ export class Reconcile {
       const [{ confirmedMs }, receivers] = await Promise.all([confirmed.read(), stores.registry.receivers()]);
       for (const { name } of receivers) await this.#repairDeliveries(name);
       await this.#settle(confirmedMs);
-      const [wrong] = await Promise.all([stores.subjects.recount(), this.#trim(confirmedMs)]);
-      for (const what of wrong) this.#report('count-wrong', what);
+      await Promise.all([this.#recount(), this.#trim(confirmedMs)]);
       await this.#compareConfig();
       this.#lastRoundMs = Date.now();
     } catch (error) {
@@ -210,11 +209,16 @@ export class Reconcile {
   async #repairDeliveries(receiver: string): Promise<void> {
     const { stores, process } = this.#deps;
     const { deliveries } = stores;
-    const [missing] = await Promise.all([
-      deliveries.repair(receiver),
-      deliveries.takeOver(receiver, process),
-    ]);
-    for (const id of missing) this.#report('delivery-missing', `${receiver} ${id}`);
+    const repair = async (): Promise<void> => {
+      for (const id of await deliveries.repair(receiver))
+        this.#report('delivery-missing', `${receiver} ${id}`);
+    };
+    await Promise.all([repair(), deliveries.takeOver(receiver, process)]);
+  }
+
+  /** Reports its repairs itself: another step beside it may fail. */
+  async #recount(): Promise<void> {
+    for (const what of await this.#deps.stores.subjects.recount()) this.#report('count-wrong', what);
   }
 
   /** Releases, ends or drops suspensions. The process with the newest config decides for how long. */
