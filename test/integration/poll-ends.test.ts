@@ -62,8 +62,11 @@ describe('the end of a poll that changed nothing', () => {
   let queues: PollQueues;
   let dispatcher: Dispatcher;
   let held: PollStart[];
+  const replies: (boolean | null)[] = [];
+  const follow = async (isWaitedFor: boolean | null): Promise<void> => void replies.push(isWaitedFor);
 
   beforeEach(async () => {
+    replies.length = 0;
     held = await started();
     plan = new RecordedPlan(stage.redis, stage.keys, { atMs: () => String(stage.nowMs) });
     queues = new PollQueues(stage);
@@ -81,19 +84,21 @@ describe('the end of a poll that changed nothing', () => {
   });
 
   test('waits for the others, and goes with the last of them', async () => {
-    const ends = held.map((start) => dispatcher.end(start, QUIET));
+    const ends = held.map((start) => dispatcher.end(start, QUIET, follow));
     expect(plan.sizes).toEqual([WALLETS.length]);
-    expect(await Promise.all(ends)).toEqual(WALLETS.map(() => false));
+    await Promise.all(ends);
+    expect(replies).toEqual(WALLETS.map(() => false));
   });
 
   test('goes with the next claim', async () => {
     const [one] = held;
     if (one === undefined) throw new Error('nothing was claimed');
-    const end = dispatcher.end(one, QUIET);
+    const end = dispatcher.end(one, QUIET, follow);
     expect(plan.sizes).toEqual([]);
     await dispatcher.round();
     expect(plan.sizes).toEqual([1]);
-    expect(await end).toBe(false);
+    await end;
+    expect(replies).toEqual([false]);
   });
 
   test.each<[string, Partial<Polled>, Partial<PollStart>]>([
@@ -107,18 +112,33 @@ describe('the end of a poll that changed nothing', () => {
   ])('does not wait where the poll %s, and takes those along that wait', (_, polled, start) => {
     const [one, other] = held;
     if (one === undefined || other === undefined) throw new Error('nothing was claimed');
-    void dispatcher.end(one, QUIET);
-    void dispatcher.end({ ...other, ...start }, { ...QUIET, ...polled });
+    void dispatcher.end(one, QUIET, follow);
+    void dispatcher.end({ ...other, ...start }, { ...QUIET, ...polled }, follow);
     expect(plan.sizes).toEqual([2]);
+  });
+
+  test('counts before a failure that came later, also where it has waited', async () => {
+    const [denied, also, answered, later] = held;
+    if (denied === undefined || also === undefined || answered === undefined || later === undefined)
+      throw new Error('nothing was claimed');
+    await stage.answer(denied.member, 'denied');
+    await stage.answer(also.member, 'denied');
+    const end = dispatcher.end(answered, QUIET, async (isWaitedFor) => {
+      if (isWaitedFor) await stage.answer(answered.member, 'ok');
+    });
+    await dispatcher.flushEnds();
+    expect(await stage.answer(later.member, 'denied')).toMatchObject({ before: 'ok', after: 'ok' });
+    await end;
   });
 
   test('waits no longer when the dispatcher stops', async () => {
     const [one] = held;
     if (one === undefined) throw new Error('nothing was claimed');
-    const end = dispatcher.end(one, QUIET);
+    const end = dispatcher.end(one, QUIET, follow);
     dispatcher.stop();
     expect(plan.sizes).toEqual([1]);
-    expect(await end).toBe(false);
+    await end;
+    expect(replies).toEqual([false]);
   });
 });
 
@@ -129,9 +149,9 @@ test('the time that an end has waited is no part of its rest', async () => {
   const ends = new PollEnds(plan, 'status');
   const clock = vi.spyOn(performance, 'now').mockReturnValue(1_000);
   const alarmed = { ...endOf(one), next: { ...QUIET.next, alarmMs: 300 } };
-  const end = ends.end(alarmed, true);
+  const end = ends.end(alarmed, true, async () => undefined);
   clock.mockReturnValue(1_400);
-  ends.flush();
+  await ends.flush();
   await end;
   const waited = { ...QUIET.next, restMs: 4_600, latestMs: 29_600, alarmMs: 0 };
   expect(plan.calls[0]?.map(({ next }) => next)).toEqual([waited]);

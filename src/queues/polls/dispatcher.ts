@@ -7,7 +7,7 @@ import { chunks } from '../../store/chunks.ts';
 import type { ClaimedPoll, PlanStore } from '../../store/plan.ts';
 import { parseMember } from '../../store/plan-members.ts';
 import type { PollStart } from '../../store/poll-start.ts';
-import { isQuietEnd, PollEnds } from './poll-ends.ts';
+import { type Follow, isQuietEnd, PollEnds } from './poll-ends.ts';
 import { MOST_IN_JOB, type PollQueues } from './poll-queues.ts';
 import type { Polled } from './polled.ts';
 
@@ -184,21 +184,20 @@ export class Dispatcher {
   }
 
   /**
-   * Ends a held poll. Returns whether the endpoint group's state needs its response; null where another process has the claim.
-   * An end may wait while another held poll has yet to end, and claims are not limited by the number of polls under way.
+   * Ends a held poll, and what follows that. An end may wait while another held poll has yet to end, and claims are not limited by the number of polls under way.
    */
-  end(start: PollStart, polled: Polled): Promise<boolean | null> {
+  end(start: PollStart, polled: Polled, follow: Follow): Promise<void> {
     const { member, subject, token } = start;
     const { end: outcome, next, observed } = polled;
     const isLast = this.#held.size <= this.#ends.waiting + 1;
     const isLimited = this.#free() < MOST_IN_JOB;
     const mayWait = !isLast && !isLimited && this.isRunning() && isQuietEnd(start, polled);
-    return this.#ends.end({ poll: { member, subject, token }, outcome, next, observed }, mayWait);
+    return this.#ends.end({ poll: { member, subject, token }, outcome, next, observed }, mayWait, follow);
   }
 
-  /** Sends the ends that wait, before a failure counts. */
-  flushEnds(): void {
-    this.#ends.flush();
+  /** Sends the ends that wait. Resolves when their responses count, so that a later failure counts behind them. */
+  flushEnds(): Promise<void> {
+    return this.#ends.flush();
   }
 
   get #underWay(): number {
@@ -231,7 +230,7 @@ export class Dispatcher {
     this.#limit.adapt(this.#held.size);
     const most = Math.max(0, Math.min(MOST, this.#free()));
     const sent = this.#stillClaimed(now);
-    this.#ends.flush();
+    void this.#ends.flush();
     const claimed = await this.#deps.plan.claim(endpointGroup, { process, most, aheadMs: AHEAD_MS, sent });
     for (const token of claimed.arrived) this.#claimed.delete(token);
     await this.#hand(claimed.polls, now);
@@ -306,7 +305,7 @@ export class Dispatcher {
   stop(): void {
     this.#ignoreRequests();
     void this.#claiming.close();
-    this.#ends.flush();
+    void this.#ends.flush();
   }
 
   async close(): Promise<void> {

@@ -6,11 +6,15 @@ import type { PollStart } from '../../store/poll-start.ts';
 import { MOST_IN_JOB } from './poll-queues.ts';
 import type { Polled } from './polled.ts';
 
+/** Work behind an end, with its reply: whether the endpoint group's state needs the response, null where another has the claim. */
+export type Follow = (isWaitedFor: boolean | null) => Promise<void>;
+
 type WaitingEnd = {
   ended: EndedPoll;
   sinceMs: number;
   done: (reply: PollEnded) => void;
   fail: (error: unknown) => void;
+  whole: Promise<void>;
 };
 
 /** Longest wait of an end for a claim: the dispatcher claims at least this often. */
@@ -55,18 +59,20 @@ export class PollEnds {
     return this.#waiting.length;
   }
 
-  /** Ends a poll; `mayWait` is false where it must go at once. Returns whether the endpoint group's state needs its response. */
-  async end(ended: EndedPoll, mayWait: boolean): Promise<boolean | null> {
+  /** Ends a poll, and what follows that; `mayWait` is false where it must go at once. */
+  async end(ended: EndedPoll, mayWait: boolean, follow: Follow): Promise<void> {
     const { promise, resolve: done, reject: fail } = Promise.withResolvers<PollEnded>();
-    this.#waiting.push({ ended, sinceMs: performance.now(), done, fail });
-    if (!mayWait || this.#waiting.length >= MOST_IN_JOB) this.flush();
-    const reply = await promise;
-    if (reply instanceof Error) throw reply;
-    return reply;
+    const whole = promise.then((reply) => {
+      if (reply instanceof Error) throw reply;
+      return follow(reply);
+    });
+    this.#waiting.push({ ended, sinceMs: performance.now(), done, fail, whole });
+    if (!mayWait || this.#waiting.length >= MOST_IN_JOB) void this.flush();
+    return whole;
   }
 
-  /** Sends the ends that wait. */
-  flush(): void {
+  /** Sends the ends that wait. Resolves when what follows them has ended as well. */
+  async flush(): Promise<void> {
     if (this.#waiting.length === 0) return;
     const waiting = this.#waiting;
     this.#waiting = [];
@@ -83,6 +89,7 @@ export class PollEnds {
         for (const { fail } of waiting) fail(error);
       },
     );
+    await Promise.allSettled(waiting.map(({ whole }) => whole));
   }
 }
 

@@ -114,7 +114,7 @@ async function poll(start: PollStart, runner: PollRunner, signal: AbortSignal): 
     return await adapter.poll(start, signal);
   } catch (error) {
     if (signal.aborted) return { ...over('aborted'), end: 'back' };
-    runner.dispatcher.flushEnds();
+    await runner.dispatcher.flushEnds();
     const failure = await failures.handle(error, start);
     logFailure(deps.log, start.subject, failure);
     return adapter.failed(start, failure);
@@ -125,8 +125,9 @@ async function end(start: PollStart, runner: PollRunner, polled: Polled): Promis
   const { deps, failures, dispatcher } = runner;
   const { subject } = start;
   const { next, outcome } = polled;
-  const isWaitedFor = await dispatcher.end(start, polled);
-  if (isWaitedFor && outcome === 'answered') await failures.answered(start);
+  await dispatcher.end(start, polled, async (isWaitedFor) => {
+    if (isWaitedFor && outcome === 'answered') await failures.answered(start);
+  });
   // Of polls that may have ended a process, one is made at a time: the next one waits for this end.
   if (next.restMs === 0 || next.alarmMs === 0 || start.lane === 'suspect') dispatcher.wake();
   deps.signals.emit('poll.ended', {
