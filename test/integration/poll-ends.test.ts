@@ -131,6 +131,16 @@ describe('the end of a poll that changed nothing', () => {
     await end;
   });
 
+  test('goes also where the round of the next claim fails before that', async () => {
+    const [one] = held;
+    if (one === undefined) throw new Error('nothing was claimed');
+    vi.spyOn(queues, 'missing').mockRejectedValue(new Error('away'));
+    const end = dispatcher.end(one, QUIET, follow);
+    await expect(dispatcher.round()).rejects.toThrow('away');
+    expect(plan.sizes).toEqual([1]);
+    await end;
+  });
+
   test('waits no longer when the dispatcher stops', async () => {
     const [one] = held;
     if (one === undefined) throw new Error('nothing was claimed');

@@ -226,11 +226,12 @@ export class Dispatcher {
   async round(): Promise<number> {
     const { endpointGroup, process } = this.#options;
     const now = performance.now();
+    // First: the steps before the claim may fail.
+    void this.#ends.flush();
     await this.#removeLost(now);
     this.#limit.adapt(this.#held.size);
     const most = Math.max(0, Math.min(MOST, this.#free()));
     const sent = this.#stillClaimed(now);
-    void this.#ends.flush();
     const claimed = await this.#deps.plan.claim(endpointGroup, { process, most, aheadMs: AHEAD_MS, sent });
     for (const token of claimed.arrived) this.#claimed.delete(token);
     await this.#hand(claimed.polls, now);
