@@ -22,12 +22,18 @@ end
 local function shorten(text)
   local short = string.gsub(text, '[\1-\8]', '\4%0')
   if #short == 44 and string.find(short, '^evt_[0-9a-f]+$') then return '\3' .. bytesOfDigits(string.sub(short, 5)) end
-  return (string.gsub(short, '(%l*:?)0x(%x+)', function(head, digits)
-    if string.find(digits, '%u') then return nil end
-    local whole, alone = SHORT_MARKS[head .. #digits], SHORT_MARKS[tostring(#digits)]
-    if not whole and not alone then return nil end
-    return (whole or head .. alone) .. bytesOfDigits(digits)
-  end))
+  -- A pattern that begins with a run of any length would try each end of it from each of its characters.
+  local pieces, from = {}, 1
+  for at, digits, behind in string.gmatch(short, '()0x(%x+)()') do
+    local alone = SHORT_MARKS[tostring(#digits)]
+    if alone and not string.find(digits, '%u') then
+      local word = string.sub(short, math.max(from, at - 7), at - 1)
+      local whole = SHORT_MARKS[word .. #digits]
+      pieces[#pieces + 1] = string.sub(short, from, at - 1 - (whole and #word or 0)) .. (whole or alone) .. bytesOfDigits(digits)
+      from = behind
+    end
+  end
+  return table.concat(pieces) .. string.sub(short, from)
 end
 
 local function expand(short)
