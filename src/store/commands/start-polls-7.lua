@@ -128,6 +128,8 @@ local function startPoll(at)
     if not isWanted[all[i]] then redis.call('HDEL', claimsKey, all[i]) end
   end
   local isQuote = kindOf(subject) == 'quote'
+  -- A foreign time counts as none: a number that cannot be read would concern all polls of the reply.
+  local polledAt = not isWallet and number(redis.call('ZSCORE', polledKey(plan, subject), subject), nil)
   return {
     ARGV.polls[at].token, claim.token, text(claim.slot - plan.now), claim.lane,
     text(claim.late), string.format('%.6f', claim.v), tostring(item.fails),
@@ -139,7 +141,7 @@ local function startPoll(at)
     isQuote and redis.call('HGET', KEYS.verdicts, subject) or '',
     ARGV.polls[at].route ~= '' and redis.call('HGET', ARGV.routes, ARGV.polls[at].route) or '',
     member ~= subject and redis.call('HGETALL', ARGV.polls[at].sweep) or {},
-    not isWallet and redis.call('ZSCORE', polledKey(plan, subject), subject) or '',
+    polledAt and text(polledAt) or '',
     sinces,
     kindOf(subject) == 'intent' and redis.call('HGET', ARGV.promised, subject) or '',
     -- The claim may have another lane: a failing, suspected or probing member was requested all the same.
