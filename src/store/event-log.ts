@@ -218,7 +218,7 @@ export class OwnEntries {
 
   /** Resolves once there are some, for the last caller alone: nothing of the waits before it stays in memory. */
   async came(): Promise<void> {
-    if (this.#entries.length === 0) this.#came = Promise.withResolvers();
+    if (this.#entries.size === 0) this.#came = Promise.withResolvers();
     return this.#came.promise;
   }
 

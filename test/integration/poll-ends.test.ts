@@ -3,13 +3,15 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Dispatcher } from '../../src/queues/polls/dispatcher.ts';
 import { PollEnds } from '../../src/queues/polls/poll-ends.ts';
+import { PollFailures } from '../../src/queues/polls/poll-failures.ts';
 import { PollQueues } from '../../src/queues/polls/poll-queues.ts';
 import type { Polled } from '../../src/queues/polls/polled.ts';
 import { Signals } from '../../src/signals.ts';
 import { NOTHING_OBSERVED } from '../../src/store/observed.ts';
 import { type EndedPoll, PlanStore, type PollEnd, type PollEnded } from '../../src/store/plan.ts';
 import { type PollStart, startPolls } from '../../src/store/poll-start.ts';
-import { PlanStage, wallets } from '../support/plan-stage.ts';
+import { UpstreamFailure } from '../../src/upstream/client/failure.ts';
+import { intents, PlanStage, wallets } from '../support/plan-stage.ts';
 
 const WALLETS = wallets(4);
 
@@ -19,6 +21,17 @@ const QUIET: Polled = {
   observed: NOTHING_OBSERVED,
   outcome: 'answered',
 };
+
+/** So many seconds of Retry-After need not last before three of them are an outage. */
+const UNAVAILABLE = new UpstreamFailure({
+  endpoint: 'status',
+  code: 'unavailable',
+  found: '503',
+  expected: '200',
+  httpStatus: 503,
+  problemCode: null,
+  retryAfterMs: 60_000,
+});
 
 /** A plan that records the ends of each call. */
 class RecordedPlan extends PlanStore {
@@ -126,7 +139,7 @@ describe('the end of a poll that changed nothing', () => {
     const end = dispatcher.end(answered, QUIET, async (isWaitedFor) => {
       if (isWaitedFor) await stage.answer(answered.member, 'ok');
     });
-    await dispatcher.flushEnds();
+    await dispatcher.doubt();
     expect(await stage.answer(later.member, 'denied')).toMatchObject({ before: 'ok', after: 'ok' });
     await end;
   });
@@ -139,6 +152,42 @@ describe('the end of a poll that changed nothing', () => {
     await expect(dispatcher.round()).rejects.toThrow('away');
     expect(plan.sizes).toEqual([1]);
     await end;
+  });
+
+  test('does not wait while failures count, so that it ends them', async () => {
+    const signals = new Signals();
+    const moves: unknown[] = [];
+    signals.on('upstream.moved', (move) => moves.push(move));
+    const log = pino({ level: 'silent' });
+    const failures = new PollFailures('status', { health: stage.health, signals, log });
+    const fail = async (start: PollStart): Promise<void> => {
+      await dispatcher.doubt();
+      await failures.handle(UNAVAILABLE, start);
+      await dispatcher.doubt();
+    };
+    const [one, other, success, last] = held;
+    if (!one || !other || !success || !last) throw new Error('nothing was claimed');
+    await fail(one);
+    await fail(other);
+    const end = dispatcher.end(success, QUIET, async (isWaitedFor) => {
+      expect(isWaitedFor).toBe(true);
+      await failures.answered(success);
+    });
+    expect(plan.sizes).toEqual([1]);
+    await end;
+    await fail(last);
+    // Three in a row would be an outage.
+    expect(moves).toEqual([]);
+  });
+
+  test('waits again once a later end has found that no failure counts', async () => {
+    const [one, other] = held;
+    if (one === undefined || other === undefined) throw new Error('nothing was claimed');
+    await dispatcher.doubt();
+    await dispatcher.end(one, QUIET, follow);
+    expect(plan.sizes).toEqual([1]);
+    void dispatcher.end(other, QUIET, follow);
+    expect(plan.sizes).toEqual([1]);
   });
 
   test('waits no longer when the dispatcher stops', async () => {
@@ -225,5 +274,17 @@ describe('wrong keys of one subject', () => {
     const [fault, start] = await startPolls({ ...stage, atMs: () => String(stage.nowMs) }, polls, 'p1');
     expect(String(fault)).toContain('WRONGTYPE');
     expect(start).toMatchObject({ member: polls[1]?.member });
+  });
+
+  test('nor does a time of it that is no number', async () => {
+    const two = intents(2);
+    await stage.budget(100);
+    await stage.name(two);
+    await stage.redis.zadd(`${stage.keys.plan('status')}:polled:intent`, '+inf', two[0] ?? '');
+    const { polls } = await stage.claim(2, 'p1', 1_000);
+    const starts = await startPolls({ ...stage, atMs: () => String(stage.nowMs) }, polls, 'p1');
+    expect(starts.map((start) => start instanceof Error || start?.member)).toEqual(
+      polls.map(({ member }) => member),
+    );
   });
 });

@@ -195,9 +195,9 @@ export class Dispatcher {
     return this.#ends.end({ poll: { member, subject, token }, outcome, next, observed }, mayWait, follow);
   }
 
-  /** Sends the ends that wait. Resolves when their responses count, so that a later failure counts behind them. */
-  flushEnds(): Promise<void> {
-    return this.#ends.flush();
+  /** Sends the ends that wait, before a failure counts, and lets none wait behind it. Resolves when their responses count. */
+  doubt(): Promise<void> {
+    return this.#ends.doubt();
   }
 
   get #underWay(): number {

@@ -44,11 +44,16 @@ export function isQuietEnd({ lane }: PollStart, { outcome, end, next, observed }
  * | is of consequence    | at once, with those that wait                                    |
  * | may wait             | with the next claim, the next end of consequence or failure, the |
  * |                      | tenth that waits, or the last poll that this process has started |
+ * | follows a failure    | at once, until a later end found that none counts any more: a    |
+ * |                      | success between failures must be noted before the next one       |
  */
 export class PollEnds {
   readonly #plan: PlanStore;
   readonly #endpointGroup: EndpointGroup;
   #waiting: WaitingEnd[] = [];
+  /** True while no failure counts, as far as this process has seen; and how often it was in doubt. */
+  #isQuiet = true;
+  #doubts = 0;
 
   constructor(plan: PlanStore, endpointGroup: EndpointGroup) {
     this.#plan = plan;
@@ -67,8 +72,15 @@ export class PollEnds {
       return follow(reply);
     });
     this.#waiting.push({ ended, sinceMs: performance.now(), done, fail, whole });
-    if (!mayWait || this.#waiting.length >= MOST_IN_JOB) void this.flush();
+    if (!mayWait || !this.#isQuiet || this.#waiting.length >= MOST_IN_JOB) void this.flush();
     return whole;
+  }
+
+  /** As `flush`, and lets none wait until one that is sent from now on finds no failure that counts. */
+  async doubt(): Promise<void> {
+    this.#doubts += 1;
+    this.#isQuiet = false;
+    await this.flush();
   }
 
   /** Sends the ends that wait. Resolves when what follows them has ended as well. */
@@ -77,12 +89,15 @@ export class PollEnds {
     const waiting = this.#waiting;
     this.#waiting = [];
     const nowMs = performance.now();
+    const doubts = this.#doubts;
     const polls = waiting.map(({ ended, sinceMs }) => ({
       ...ended,
       next: since(ended.next, nowMs - sinceMs),
     }));
     this.#plan.end(this.#endpointGroup, polls).then(
       (replies) => {
+        if (replies.includes(true)) this.#isQuiet = false;
+        else if (doubts === this.#doubts && foundQuiet(waiting, replies)) this.#isQuiet = true;
         for (const [at, { done }] of waiting.entries()) done(replies[at] ?? new Error('found no reply'));
       },
       (error: unknown) => {
@@ -91,6 +106,11 @@ export class PollEnds {
     );
     await Promise.allSettled(waiting.map(({ whole }) => whole));
   }
+}
+
+/** True where a reply has read the endpoint group's state: that of a poll without a result has not. */
+function foundQuiet(ends: readonly WaitingEnd[], replies: readonly PollEnded[]): boolean {
+  return ends.some(({ ended: { outcome } }, at) => outcome !== 'back' && replies[at] === false);
 }
 
 /** The next poll after a time that has passed since it was planned. */

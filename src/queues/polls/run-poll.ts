@@ -114,8 +114,10 @@ async function poll(start: PollStart, runner: PollRunner, signal: AbortSignal): 
     return await adapter.poll(start, signal);
   } catch (error) {
     if (signal.aborted) return { ...over('aborted'), end: 'back' };
-    await runner.dispatcher.flushEnds();
+    await runner.dispatcher.doubt();
     const failure = await failures.handle(error, start);
+    // Ends that were sent meanwhile may not have found it.
+    await runner.dispatcher.doubt();
     logFailure(deps.log, start.subject, failure);
     return adapter.failed(start, failure);
   }
