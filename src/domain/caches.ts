@@ -223,6 +223,10 @@ export class BoundedMap<K, V> {
     return this.#entries.get(key)?.value;
   }
 
+  get size(): number {
+    return this.#entries.size;
+  }
+
   has(key: K): boolean {
     return this.#entries.has(key);
   }

@@ -206,13 +206,14 @@ export class RedisMonitor {
   }
 }
 
+/** First bytes of errors: `-` and, in RESP3, `!`. */
+const ERRORS: readonly number[] = [0x2d, 0x21];
+
 function noteAnswers(redis: Redis, watched: MonitoredConnection): void {
   redis.on('connect', () => {
     redis.stream.on('data', (bytes: Buffer) => {
-      if (bytes[0] !== ERROR_BYTE) watched.hasAnswered = true;
+      // While Redis refuses all commands, as a busy or loading one, it does not answer.
+      if (!ERRORS.includes(bytes[0] ?? 0)) watched.hasAnswered = true;
     });
   });
 }
-
-/** The first byte of an error. Redis may refuse all commands, as while a script does not end: a ping shows whether it does. */
-const ERROR_BYTE = '-'.charCodeAt(0);

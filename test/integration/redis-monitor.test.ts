@@ -53,6 +53,20 @@ function monitored(
   return { monitor, reported, persistences, skewsMs };
 }
 
+test('a Redis that refuses every command is away, however often it does', async () => {
+  const { client, port } = await node();
+  const redis = connected(port);
+  const { monitor, reported } = monitored(redis, () => connected(port));
+  await eventually('it answers', () => monitor.isReachable());
+  await client.call('ACL', 'SETUSER', 'default', 'resetkeys');
+  const asking = setInterval(() => void redis.get('other-key').catch(() => undefined), TICK_MS / 10);
+  later(async () => clearInterval(asking));
+  await eventually('it is away', () => !monitor.isReachable());
+  expect(reported).toEqual([expect.stringContaining('NOPERM')]);
+  await client.call('ACL', 'SETUSER', 'default', 'allkeys');
+  await eventually('it is back', () => monitor.isReachable());
+});
+
 describe('the persistence of Redis', () => {
   test.each([
     { settings: { appendonly: 'yes', save: '' }, persistent: true, expected: null },
