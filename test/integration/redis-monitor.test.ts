@@ -59,8 +59,8 @@ test('a Redis that refuses every command is away, however often it does', async 
   const { monitor, reported } = monitored(redis, () => connected(port));
   await eventually('it answers', () => monitor.isReachable());
   await client.call('ACL', 'SETUSER', 'default', 'resetkeys');
-  const asking = setInterval(() => void redis.get('other-key').catch(() => undefined), TICK_MS / 10);
-  later(async () => clearInterval(asking));
+  const sending = setInterval(() => void redis.get('other-key').catch(() => undefined), TICK_MS / 10);
+  later(async () => clearInterval(sending));
   await eventually('it is away', () => !monitor.isReachable());
   expect(reported).toEqual([expect.stringContaining('NOPERM')]);
   await client.call('ACL', 'SETUSER', 'default', 'allkeys');
