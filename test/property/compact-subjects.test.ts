@@ -145,3 +145,16 @@ test('an id of any length is shortened in linear time', async () => {
   // The upstream sends ids of any length that a body may have.
   expect(await stored(keys, asSubjectId(`deposit-address:${'a'.repeat(100_000)}`))).toHaveLength(1);
 });
+
+test.each([
+  ['no value', "''"],
+  ['a text in place of a time', "cmsgpack.pack(1, 2, 'x')"],
+  ['a list in place of a text', 'cmsgpack.pack(1, 2, false, true, 1, {})'],
+  ['a claim without its start', "cmsgpack.pack(1, 2, false, true, 1, 's', 1, 1, '', '', 1, 1, 'a|wallet:b')"],
+])('a compact subject of %s counts as reported, and stops no other', async (_, packed) => {
+  const keys = new Keys(testPrefix());
+  const subject = asSubjectId('intent:1');
+  await redis.eval(`redis.call('HSET', KEYS[1], ARGV[1], ${packed})`, 1, keys.compact, subject);
+  const [read] = (await stored(keys, subject)) as { snapshot: object; claims: object }[];
+  expect(read).toMatchObject({ snapshot: { compact: '1', eventId: '' }, claims: {} });
+});

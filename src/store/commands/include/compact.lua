@@ -79,28 +79,23 @@ local function packCompact(prefix, subject)
   redis.call('ZREM', prefix .. ':ended', subject)
 end
 
--- Returns the time from which a compact subject is in its state (nil for one that is not in the hash), its fields and its claims, as
--- names and values in turn. An unreadable one counts as reported: nobody is notified of it as new.
-local function readCompact(prefix, subject)
-  local packed = redis.call('HGET', prefix .. ':compact', shorten(subject))
-  if not packed then return nil end
-  local values = { pcall(cmsgpack.unpack, packed) }
-  local since, behind = values[2], 6 + #COMPACT
-  if not values[1] or type(since) ~= 'number' or type(values[3]) ~= 'number' then
-    return 0, { 'compact', '1', 'shownAtMs', '0', 'eventId', '' }, {}
-  end
-  local fields, claims = { 'compact', '1', 'shownAtMs', longNumber(since - values[3]) }, {}
+-- Returns what `readCompact` does. An error where the values are not those of a compact subject.
+local function unpackCompact(packed)
+  local values = { cmsgpack.unpack(packed) }
+  local since, behind = values[1], 5 + #COMPACT
+  local fields, claims = { 'compact', '1', 'shownAtMs', longNumber(since - values[2]) }, {}
   local function add(list, field, value)
+    assert(type(field) == 'string' and type(value) == 'string')
     list[#list + 1] = field
     list[#list + 1] = value
   end
-  if values[4] then add(fields, 'absentAtMs', longNumber(since - values[4])) end
-  if values[5] then add(fields, 'eventId', '') end
+  if values[3] then add(fields, 'absentAtMs', longNumber(since - values[3])) end
+  if values[4] then add(fields, 'eventId', '') end
   for index, field in ipairs(COMPACT) do
-    local value = values[5 + index]
+    local value = values[4 + index]
     if value then
       if field == 'emitted' then value = expand(value) end
-      if field == 'pendingSince' then value = absolute(values[8], value) end
+      if field == 'pendingSince' then value = absolute(values[7], value) end
       add(fields, field, longNumber(value))
     end
   end
@@ -111,6 +106,16 @@ local function readCompact(prefix, subject)
     behind = behind + 3
   end
   return since, fields, claims
+end
+
+-- Returns the time from which a compact subject is in its state (nil for one that is not in the hash), its fields and its claims, as
+-- names and values in turn. An unreadable one counts as reported: nobody is notified of it as new.
+local function readCompact(prefix, subject)
+  local packed = redis.call('HGET', prefix .. ':compact', shorten(subject))
+  if not packed then return nil end
+  local isReadable, since, fields, claims = pcall(unpackCompact, packed)
+  if isReadable then return since, fields, claims end
+  return 0, { 'compact', '1', 'shownAtMs', '0', 'eventId', '' }, {}
 end
 
 -- Gives a compact subject its keys back. Returns true for one that was in the hash and has no snapshot.
