@@ -1,4 +1,4 @@
-import { asSubjectId } from '../domain/subjects/subject.ts';
+import { asSubjectId, parseSubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
@@ -73,7 +73,9 @@ export class EndedSubjects {
     });
     this.#compactCursor = compact.cursor;
     const moves: EndedMoves = { compacted: 0, removed: 0 };
-    const subjects = [...due, ...compact.subjects].map(asSubjectId);
+    // A member of another program stays where it is, and is no reason to move nothing.
+    const named = [...due, ...compact.subjects].filter((text) => parseSubjectId(text) !== null);
+    const subjects = named.map(asSubjectId);
     for (const [endpointGroup, some] of Map.groupBy(subjects, this.#keys.groupOf)) {
       const { compacted, removed } = await scripts.compactEnded(this.#redis, {
         keys: this.#keysOf(endpointGroup),

@@ -158,3 +158,11 @@ test.each([
   const [read] = (await stored(keys, subject)) as { snapshot: object; claims: object }[];
   expect(read).toMatchObject({ snapshot: { compact: '1', eventId: '' }, claims: {} });
 });
+
+test('a foreign member among the ended subjects stops the move of no other', async () => {
+  const keys = new Keys(testPrefix());
+  await redis.hset(keys.compact, 'foreign', 'text');
+  await redis.zadd(keys.ended, 1, 'foreign', 2, 'intent:1');
+  await new EndedSubjects(redis, keys).compact({ confirmedMs: START_MS, retentionMs: DAY_MS });
+  expect(await redis.zrange(keys.ended, '0', '-1')).not.toContain('intent:1');
+});
