@@ -210,6 +210,8 @@ test(`changed answers in the recorded shape (seed ${SEED}) lose no event in a da
       ],
       upstream: {
         quotesUrl: upstream.url,
+        // Every answer is read: the upstream could not see that one came too late.
+        timeout: '60s',
         requestsPerSecond: 500,
         gatewayRequestsPerSecond: 200,
         quotesRequestsPerSecond: 50,

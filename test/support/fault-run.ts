@@ -123,11 +123,14 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
   const machine = new HeldUp(run.redisUrl);
   await machine.start();
   run.onTestFinished(() => machine.close());
+  let stoppedMs = Number.POSITIVE_INFINITY;
   const rules = (): Partial<Rules> => ({
     historyBefore: watchedSince + skewSeconds,
     confirmAfterMs: run.confirmAfterMs,
     // Everything runs in one process, on a machine that may be busy.
     slackMs: 5_000 + 4 * machine.mostMs,
+    // The stop cuts off polls that are under way for long: everything was known before.
+    outages: [{ fromMs: stoppedMs, untilMs: Number.POSITIVE_INFINITY }],
   });
 
   const isWatched = watchedByAll(subjects);
@@ -178,6 +181,7 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
   ).catch((error: unknown) => {
     throw new Error(`${String(error)}: ${[...last.problems, ...last.unsettled].join('\n')}`);
   });
+  stoppedMs = Date.now();
   await daemon.stopPolling();
   // A poll that was under way may have brought another event.
   await hook.until((events) => events.length >= committed.size);
