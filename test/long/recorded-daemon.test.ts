@@ -37,9 +37,9 @@ import { QUOTE_SIGNER } from '../support/signed-quote.ts';
 const { later, started } = opening();
 
 /** Addresses of each kind; a wallet's page has so many records, and each changed answer changes all of them. */
-const WALLETS = 20;
+const WALLETS = 12;
 const PAGE = 40;
-const SINGLES = 20;
+const SINGLES = 12;
 const PRICES = 15;
 
 /** Changed answers of each step but the last of a subject that is polled alone: after it, polls are rare. */

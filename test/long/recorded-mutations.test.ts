@@ -1,3 +1,3 @@
 import { describeRecorded } from '../support/recorded-properties.ts';
 
-describeRecorded(10_000);
+describeRecorded(5_000);
