@@ -100,9 +100,11 @@ function extended(value: JsonValue, pick: number): JsonValue {
   return Object.fromEntries([...Object.entries(value), [choose(NAMES, pick >>> 3), junk]]);
 }
 
-function changed(whole: JsonValue, { how, at, pick }: RecordedChange): JsonValue {
+/** Changes one place, which is added to `before`: a value of another type that changes once more may be a status. */
+function changed(whole: JsonValue, { how, at, pick }: RecordedChange, before: string[]): JsonValue {
   const all = places(whole);
   const among = all.filter(({ path, value }) => {
+    if (path.some((_, length) => before.includes(JSON.stringify(path.slice(0, length + 1))))) return false;
     switch (how) {
       case 'extra':
         return typeof value === 'object' && value !== null;
@@ -118,6 +120,7 @@ function changed(whole: JsonValue, { how, at, pick }: RecordedChange): JsonValue
   });
   if (among.length === 0) return whole;
   const { path, value } = choose(among, at);
+  if (how === 'another type') before.push(JSON.stringify(path));
   const put = (by: JsonValue | typeof REMOVED): JsonValue => {
     const next = replaced(whole, path, by);
     return next === REMOVED ? null : next;
@@ -140,5 +143,6 @@ function changed(whole: JsonValue, { how, at, pick }: RecordedChange): JsonValue
 
 /** An answer after its changes. */
 export function mutated(answer: JsonObject, all: readonly RecordedChange[]): JsonValue {
-  return all.reduce<JsonValue>(changed, answer);
+  const before: string[] = [];
+  return all.reduce<JsonValue>((whole, change) => changed(whole, change, before), answer);
 }
