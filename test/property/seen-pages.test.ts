@@ -267,6 +267,23 @@ class Side {
   }
 }
 
+const first = { note: 0, at: 0 };
+const pageBy = (process: number, ...places: Shown[]): Step => ({
+  ...{ act: 'page', wallet: 0, process },
+  change: { places, turn: 0, isEmptied: false },
+});
+
+/** A page confirms the end of a transfer that a poll had denied, while another process remembers the page before. */
+const CONFIRMED: Step[] = [
+  pageBy(0, { ...first, transfer: 2, status: 'refunded' }),
+  pageBy(0, { ...first, transfer: 0, status: 'pending' }),
+  { act: 'poll', shown: { ...first, transfer: 2, status: 'pending' } },
+  pageBy(1),
+  pageBy(0),
+  { act: 'poll', shown: { ...first, transfer: 0, status: 'pending' } },
+  ...[0, 0, 0].map((process) => pageBy(process)),
+];
+
 test('polls that remember their pages commit and request what those that forget them do', async () => {
   const seen = { events: 0, rechecked: 0 };
   await fc.assert(
@@ -298,7 +315,7 @@ test('polls that remember their pages commit and request what those that forget 
         }
       }
     }),
-    { numRuns: 30 },
+    { numRuns: 30, examples: [[CONFIRMED]] },
   );
   expect(seen.events).toBeGreaterThan(60);
   expect(seen.rechecked).toBeGreaterThan(5);

@@ -118,7 +118,9 @@ async function ingestRecord(
   }
   await claimNamed(deps, record, merge(known.claims, fresh));
   const reported = commit.event !== undefined || (known.snapshot?.reported ?? false);
-  const after = commit.snapshot ? { ...commit.snapshot, commit: 0, reported } : known.snapshot;
+  const stored = commit.snapshot ? { ...commit.snapshot, commit: 0, reported } : known.snapshot;
+  const { unconfirmed = stored?.unconfirmed ?? null } = commit;
+  const after = stored && { ...stored, unconfirmed: unconfirmed === 'clear' ? null : unconfirmed };
   const track = firstPoll(deps, record, after, observation);
   const result = await deps.stores.subjects.commit(track === null ? commit : { ...commit, track });
   if (result.outcome === 'superseded') {
