@@ -62,9 +62,8 @@ test('wallets whose cursors live 30 s are all read to the end, with 60 of 4 page
     const reported = new Set<string>(events.map(({ data }) => data.subject.id));
     return born.every((subject) => reported.has(subject));
   });
-  await eventually('all were read', async () => {
-    return (await neverSwept('broken')) + (await neverSwept('reading')) === 0;
-  });
+  const areRead = async () => (await neverSwept('broken')) + (await neverSwept('reading')) === 0;
+  await eventually('all were read', areRead, 600_000);
   expect(hook.events.filter(({ type }) => type === 'upstream.cursor_expired')).toEqual([]);
 });
 
