@@ -402,7 +402,7 @@ export function describeRecorded(total: number): void {
         'prices',
         'no price',
       ])
-        expect(counted.get(name) ?? 0, name).toBeGreaterThan(total / 250);
+        expect(counted.get(name) ?? 0, name).toBeGreaterThan(total / 500);
       expect(counted.get('answers')).toBeGreaterThanOrEqual(total);
     });
   });

@@ -51,7 +51,9 @@ test('a process runs while it is stopped, and has ended after its kill', async (
 });
 
 test('a process that nobody has waited for has ended', async () => {
-  const parent = started('sh', ['-c', 'sleep 0 & echo $!; exec sleep 600']);
+  // The child ends only once its parent is no shell any more, which would wait for it.
+  const child = '(until grep -q sleep /proc/$$/comm; do :; done)';
+  const parent = started('sh', ['-c', `${child} & echo $!; exec sleep 600`]);
   if (parent.stdout === null) throw new Error('it has no output');
   const [line] = await once(createInterface({ input: parent.stdout }), 'line');
   const pid = Number(line);
