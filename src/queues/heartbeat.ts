@@ -9,8 +9,9 @@ import type { Registry } from '../store/registry.ts';
 import type { OtherProcess, SenderStore } from '../store/senders.ts';
 
 /**
- * A process notes that it runs every BEAT_MS, every BEAT_ALONE_MS while there is no other one to replace, and counts as running for LEASE_MS after its last beat, unless it is proven gone. A
- * stall of Redis or of the process of 8 s is no crash; after any crash, another process has its claims within 10 s.
+ * A process notes that it runs every BEAT_MS, every BEAT_ALONE_MS while there is no other one to replace. It counts as running
+ * for LEASE_MS after its last beat, unless it is proven gone. A stall of Redis or of the process of 8 s is no crash; after any
+ * crash, another process has its claims within 10 s.
  */
 const BEAT_MS = 300;
 const BEAT_ALONE_MS = 1_000;
