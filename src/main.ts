@@ -1,43 +1,8 @@
-import { PerformanceObserver } from 'node:perf_hooks';
-import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { Command } from 'commander';
 import { COMMANDS, loadCommands } from './commands/commands.ts';
 import { EXIT, reportFailure } from './exit.ts';
+import { limitHeap } from './heap.ts';
 import { VERSION } from './version.ts';
-
-/**
- * Limits the heap to little more than its live objects. On a machine with much memory V8 collects garbage late: a daemon with
- * 70 MB of live objects used 280 MB. V8 collects the old space after it has grown by `GROWING_PERCENT`. The young space is small
- * during the start, which makes much garbage. Later it grows with the load, up to `MOST_YOUNG_BYTES`: under load, a small young
- * space costs a third of the CPU time. These flags of V8 take effect when they are set.
- */
-export function limitHeap(): void {
-  setFlagsFromString(`--heap-growing-percent=${GROWING_PERCENT}`);
-  setYoungGrowth(1);
-  setTimeout(letYoungGrow, STARTED_MS).unref();
-}
-
-const GROWING_PERCENT = 25;
-const STARTED_MS = 5_000;
-
-/** Both halves of the young space together. Each growth doubles it. */
-const MOST_YOUNG_BYTES = 32 * 2 ** 20;
-
-/** It grows only where it is collected. A timer would wake an idle process. */
-function letYoungGrow(): void {
-  setYoungGrowth(2);
-  const collections = new PerformanceObserver(() => {
-    const young = getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space');
-    if ((young?.space_size ?? 0) < MOST_YOUNG_BYTES) return;
-    setYoungGrowth(1);
-    collections.disconnect();
-  });
-  collections.observe({ entryTypes: ['gc'] });
-}
-
-function setYoungGrowth(factor: number): void {
-  setFlagsFromString(`--semi-space-growth-factor=${factor}`);
-}
 
 const program = new Command('intentwatch')
   .description(

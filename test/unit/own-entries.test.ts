@@ -6,9 +6,9 @@ const ENTRY = { id: '1-0', fields: [] };
 
 test('waits for own entries that never come leave nothing in memory', async () => {
   const own = new OwnEntries();
-  const before = Number(queryObjects(Promise));
-  for (let wait = 0; wait < 1_000; wait += 1) await Promise.race([null, own.came()]);
-  expect(Number(queryObjects(Promise)) - before).toBeLessThan(500);
+  for (let wait = 0; wait < 20_000; wait += 1) await Promise.race([null, own.came()]);
+  // A count of all objects takes seconds on a busy machine, so there is one, and the waits are far more than all else.
+  expect(Number(queryObjects(Promise))).toBeLessThan(10_000);
 });
 
 test('a wait ends with the entry that comes, also where it came before', async () => {
