@@ -21,6 +21,7 @@ const TLS = { ca, identity: null };
 
 const { later, started } = opening();
 afterEach(() => {
+  vi.restoreAllMocks();
   vi.useRealTimers();
 });
 
@@ -228,29 +229,29 @@ describe('an unused connection', () => {
   const SECOND_MS = 1_000;
 
   test('stays open for a minute, and not longer', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const timerOf = fakeTimers();
     const { url, came, sockets } = await receiver((socket) => socket.write(DONE));
     const notifier = notifierFor(url);
     await deliver(notifier);
-    await unused();
+    await timerOf(60 * SECOND_MS);
     vi.advanceTimersByTime(59 * SECOND_MS);
     await deliver(notifier);
     expect(connectionsOf(came)).toEqual([0, 0]);
-    await closedAfter(sockets[0], 60 * SECOND_MS);
+    await closedAfter(sockets[0], { ms: 60 * SECOND_MS, timerOf });
   });
 
   test('is closed before the time that the receiver states', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const timerOf = fakeTimers();
     const { url, sockets } = await receiver((socket) => socket.write(doneFor(5)));
     await deliver(notifierFor(url));
-    await closedAfter(sockets[0], 4 * SECOND_MS);
+    await closedAfter(sockets[0], { ms: 3 * SECOND_MS, timerOf });
   });
 
   test('stays open for a minute where the receiver states a longer time', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const timerOf = fakeTimers();
     const { url, sockets } = await receiver((socket) => socket.write(doneFor(3_600)));
     await deliver(notifierFor(url));
-    await closedAfter(sockets[0], 60 * SECOND_MS);
+    await closedAfter(sockets[0], { ms: 60 * SECOND_MS, timerOf });
   });
 
   test.each([
@@ -288,16 +289,30 @@ describe('an unused connection', () => {
   });
 });
 
-/** Resolves once the time of an unused connection runs: no attempt with a timer of its own is under way. */
-async function unused(): Promise<void> {
-  while (vi.getTimerCount() === 0) await new Promise((resolve) => setImmediate(resolve));
+/** Fakes timers. Returns a function that resolves once a timer of `ms` has been set since its last call. */
+function fakeTimers(): (ms: number) => Promise<void> {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const set = vi.spyOn(globalThis, 'setTimeout');
+  return async (ms) => {
+    // The number of timers does not tell it: undici has one of its own for the timeouts of requests.
+    while (!set.mock.calls.some(([, delay]) => delay === ms)) await turn();
+    set.mockClear();
+  };
 }
 
-async function closedAfter(socket: Socket | TLSSocket | undefined, ms: number): Promise<void> {
+function turn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+/** Awaits the end of a connection, `ms` after it is unused. */
+async function closedAfter(
+  socket: Socket | TLSSocket | undefined,
+  { ms, timerOf }: { ms: number; timerOf: (ms: number) => Promise<void> },
+): Promise<void> {
   if (socket === undefined) throw new Error('no connection was made');
-  await unused();
+  await timerOf(ms);
   vi.advanceTimersByTime(ms - 2_000);
-  await new Promise((resolve) => setImmediate(resolve));
+  await turn();
   expect(socket.readableEnded).toBe(false);
   const closed = once(socket, 'close');
   vi.advanceTimersByTime(2_000);
