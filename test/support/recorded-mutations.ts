@@ -100,7 +100,7 @@ function extended(value: JsonValue, pick: number): JsonValue {
   return Object.fromEntries([...Object.entries(value), [choose(NAMES, pick >>> 3), junk]]);
 }
 
-/** Changes one place, which is added to `before`: a value of another type that changes once more may be a status. */
+/** Changes one place. One that is null or of another type is added to `before`: changed once more it may be another status. */
 function changed(whole: JsonValue, { how, at, pick }: RecordedChange, before: string[]): JsonValue {
   const all = places(whole);
   const among = all.filter(({ path, value }) => {
@@ -120,7 +120,7 @@ function changed(whole: JsonValue, { how, at, pick }: RecordedChange, before: st
   });
   if (among.length === 0) return whole;
   const { path, value } = choose(among, at);
-  if (how === 'another type') before.push(JSON.stringify(path));
+  if (how === 'another type' || how === 'null') before.push(JSON.stringify(path));
   const put = (by: JsonValue | typeof REMOVED): JsonValue => {
     const next = replaced(whole, path, by);
     return next === REMOVED ? null : next;
