@@ -68,6 +68,13 @@ describe('a quote', () => {
     expect(await verify(quote, `0x${signer.address.slice(2).toUpperCase()}`)).toMatchObject({ valid: true });
   });
 
+  test('is valid for any letter case of its signature, that of the prefix too', async () => {
+    const quote = await signedQuote();
+    for (const signature of [quote.signature.toUpperCase(), `0x${quote.signature.slice(2).toUpperCase()}`]) {
+      expect(await verify({ ...quote, signature })).toMatchObject({ valid: true });
+    }
+  });
+
   test('without steps is valid by its own intent hash alone', async () => {
     const covered = { id: ID, intentHashes: [hash('d')], expiresAt: 5n, chainId: 1 };
     const bare = {

@@ -168,7 +168,7 @@ export function readSignedQuote(
   value: JsonValue,
 ): { quote: SignedQuote } | { part: QuotePart; reason: string } {
   if (!isJsonObject(value)) return { part: 'quote', reason: 'found no JSON object, expected a quote' };
-  const { id, signature } = value;
+  const { id } = value;
   if (typeof id !== 'string' || !/^quote:./.test(id)) {
     return { part: 'id', reason: 'expected text that begins with quote:' };
   }
@@ -182,7 +182,8 @@ export function readSignedQuote(
   if (chainId === null || chainId < 1n || chainId > BigInt(Number.MAX_SAFE_INTEGER)) {
     return { part: 'source.chainId', reason: 'expected a chain id as a whole number from 1' };
   }
-  if (typeof signature !== 'string' || !isHex(signature, 65)) {
+  const signature = hexOf(value.signature, 65);
+  if (signature === null) {
     return { part: 'signature', reason: 'expected 0x and 130 hex digits (65 bytes)' };
   }
   const flaw = signatureFlaw(signature);
@@ -193,7 +194,7 @@ export function readSignedQuote(
 
 /** `intentHash` and every `steps[].intents[].intentHash`. An unreadable step fails the read; it is not skipped. */
 function signedHashes(quote: JsonObject): { hashes: Hex[] } | { part: QuotePart; reason: string } {
-  const main = hashOf(quote.intentHash);
+  const main = hexOf(quote.intentHash, 32);
   if (main === null) return { part: 'intentHash', reason: 'expected 0x and 64 hex digits' };
   const hashes = new Set([main]);
   const steps = quote.steps ?? [];
@@ -202,7 +203,7 @@ function signedHashes(quote: JsonObject): { hashes: Hex[] } | { part: QuotePart;
     const intents = isJsonObject(step) ? (step.intents ?? []) : null;
     if (!Array.isArray(intents)) return { part: 'steps', reason: `expected a list as steps[${at}].intents` };
     for (const [index, intent] of intents.entries()) {
-      const hash = isJsonObject(intent) ? hashOf(intent.intentHash) : null;
+      const hash = isJsonObject(intent) ? hexOf(intent.intentHash, 32) : null;
       if (hash === null) {
         const reason = `expected 0x and 64 hex digits as steps[${at}].intents[${index}].intentHash`;
         return { part: 'steps', reason };
@@ -218,7 +219,7 @@ function signedHashes(quote: JsonObject): { hashes: Hex[] } | { part: QuotePart;
  * well. Nothing is identified by its signature, so several signatures of one quote do no harm.
  */
 function signatureFlaw(signature: Hex): string | null {
-  const end = signature.slice(-2).toLowerCase();
+  const end = signature.slice(-2);
   return RECOVERY_BYTES.includes(end) ? null : `its last byte is 0x${end}, expected 0x1b, 0x1c, 0x00 or 0x01`;
 }
 
@@ -293,14 +294,14 @@ function unprovenDomain({ quote, recovered, quoteSigner, domain: { name, version
   };
 }
 
-function hashOf(value: JsonValue | undefined): Hex | null {
-  if (typeof value !== 'string') return null;
-  const folded = foldHex(value);
-  return isHex(folded, 32) ? folded : null;
+/** Hexadecimal text of so many bytes, in lower case: any letter case states the same, that of the prefix too. */
+function hexOf(value: JsonValue | undefined, bytes: number): Hex | null {
+  const folded = typeof value === 'string' ? foldHex(value) : '';
+  return isHex(folded, bytes) ? folded : null;
 }
 
 function isHex(text: string, bytes: number): text is Hex {
-  return text.length === 2 + 2 * bytes && /^0x[0-9a-fA-F]+$/.test(text);
+  return text.length === 2 + 2 * bytes && /^0x[0-9a-f]+$/.test(text);
 }
 
 /** A number too large for JavaScript arrives as its digits. */
