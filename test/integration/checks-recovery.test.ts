@@ -69,9 +69,9 @@ test('a check that fails where others are answered is read ever more rarely', as
     await eventually('it waits', async () => (await stage.waitingFor('own', 'failed')) === 1);
     reads.push(nodes.receipts(txOf(1)));
   }
-  // In the first 100 s it may be read every time; in the last 300 of the 400 s a few times.
+  // In the first 100 s it may be read every time; in the last 300 of the 400 s in less than half of the 30 passes.
   expect(reads.at(9)).toBeGreaterThan(3);
-  expect((reads.at(-1) ?? 0) - (reads.at(9) ?? 0)).toBeLessThanOrEqual(8);
+  expect((reads.at(-1) ?? 0) - (reads.at(9) ?? 0)).toBeLessThanOrEqual(12);
 });
 
 describe('a payment whose block is not final', () => {
