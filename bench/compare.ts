@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { loadavg, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
@@ -87,7 +87,8 @@ async function checkOut(name: string, parent: string): Promise<Checkout> {
   const commit = await git('rev-parse', '--verify', `${name}^{commit}`);
   const folder = await mkdtemp(join(parent, 'checkout-'));
   await git('worktree', 'add', '--detach', '--force', folder, commit);
-  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
+  // A copy: a start of the program installs what its lock file names, and removes the rest.
+  await execute('cp', ['-a', '--reflink=auto', join(ROOT, 'node_modules'), folder]);
   for (const path of OVERLAID) {
     await rm(join(folder, path), { recursive: true });
     await cp(join(ROOT, path), join(folder, path), { recursive: true });
