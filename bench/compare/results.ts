@@ -51,11 +51,19 @@ export function readResults(row: string, folder = RESULTS): Results | null {
 /** Median, least and most of the rounds of a side. */
 export type Spread = { middle: number; least: number; most: number; rounds: number };
 
+/** Value of a figure: what its run found, or its baseline. */
+export type Value = 'found' | 'baseline';
+
 /** Sums up a figure over the rounds of a side; null where no round has it. */
-export function spreadOf({ runs }: Results, side: Side, what: string): Spread | null {
+export function spreadOf(
+  { runs }: Results,
+  side: Side,
+  what: string,
+  value: Value = side === 'baseline' ? 'baseline' : 'found',
+): Spread | null {
   const values = runs
     .filter((run) => run.side === side)
-    .flatMap(({ figures }) => valuesOf(figures, side, what));
+    .flatMap(({ figures }) => valuesOf(figures, what, value));
   if (values.length === 0) return null;
   return {
     middle: median(values),
@@ -65,9 +73,9 @@ export function spreadOf({ runs }: Results, side: Side, what: string): Spread | 
   };
 }
 
-function valuesOf(figures: readonly Figure[], side: Side, what: string): number[] {
+function valuesOf(figures: readonly Figure[], what: string, value: Value): number[] {
   return figures.flatMap((figure) => {
-    const value = side === 'baseline' ? figure.baseline : figure.found;
-    return figure.what !== what || value === null || value === undefined ? [] : [value];
+    const found = figure[value];
+    return figure.what !== what || found === null || found === undefined ? [] : [found];
   });
 }

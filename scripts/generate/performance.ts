@@ -148,7 +148,8 @@ function textOf(results: Results, side: Side, { what, isRatio }: Figure): string
   if (spread === null) return '–';
   const { middle, least, most, rounds } = spread;
   const values = rounds === 1 ? '' : ` (${numberOf(least)} to ${numberOf(most)})`;
-  const baseline = spreadOf(results, 'baseline', what) ?? null;
+  // A benchmark that runs its baseline by itself has one on each side.
+  const baseline = spreadOf(results, 'baseline', what) ?? spreadOf(results, side, what, 'baseline');
   const ratio =
     isRatio === true && side !== 'baseline' && baseline !== null
       ? `, ratio ${numberOf(middle / baseline.middle)}`
