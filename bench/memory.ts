@@ -11,8 +11,9 @@ import { findEmbedded } from '../src/store/embedded.ts';
 import { Program } from '../test/support/program.ts';
 import { printTargets, type Target } from './detection/targets.ts';
 import { type Footprint, footprintOf, memoryOf } from './memory/footprint.ts';
+import { shipped } from './shipped.ts';
 
-const MAIN = join(import.meta.dirname, '../src/main.ts');
+const { main: MAIN, env: ENV } = shipped();
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
 
 const SIZES = [10_000, 100_000];
@@ -145,7 +146,7 @@ class Stage {
       ],
     };
     await writeFile(file, stringify(config));
-    this.#program = await Program.start(MAIN, ['start', '--config', file, '--log-level', 'error']);
+    this.#program = await Program.start(MAIN, ['start', '--config', file, '--log-level', 'error'], ENV);
     return this.#program;
   }
 

@@ -8,6 +8,7 @@ import { stringify } from 'yaml';
 import { Program } from '../test/support/program.ts';
 import { printTargets, type Target } from './detection/targets.ts';
 import { cpuMsOf } from './polls/cpu.ts';
+import { shipped } from './shipped.ts';
 
 const CLONE = join(import.meta.dirname, '..');
 const BARE = join(import.meta.dirname, 'start/bare.mjs');
@@ -187,9 +188,9 @@ class Stage {
   #running: Program | null = null;
 
   async #start(): Promise<Program> {
-    const main = join(this.#clone, 'bin/intentwatch.mjs');
+    const { main, env } = shipped(this.#clone);
     const args = ['start', '--config', join(this.#folder, 'intentwatch.yaml'), '--log-level', 'error'];
-    const program = await Program.start(main, args);
+    const program = await Program.start(main, args, env);
     while (!(await isReady(this.url))) await wait(5);
     return program;
   }

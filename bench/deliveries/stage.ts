@@ -8,9 +8,10 @@ import { eventually } from '../../test/support/eventually.ts';
 import { Program } from '../../test/support/program.ts';
 import { RedisProcess } from '../../test/support/redis-process.ts';
 import { cpuMsOf } from '../polls/cpu.ts';
+import { shipped } from '../shipped.ts';
 import { type Arrival, Endpoint } from './endpoint.ts';
 
-const MAIN = join(import.meta.dirname, '../../src/main.ts');
+const { main: MAIN, env: ENV } = shipped();
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
 const LONGEST_MS = 600_000;
 
@@ -98,10 +99,8 @@ export class Stage {
     };
     await Promise.all([writeFile(file, stringify(config)), writeFile(this.#logFile, '')]);
     const flags = profile === null ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
-    this.#program = await Program.run([
-      ...['sh', '-c', 'exec "$@" > "$0"', this.#logFile, process.execPath],
-      ...[...flags, MAIN, 'start', '--config', file],
-    ]);
+    const command = [process.execPath, ...flags, MAIN, 'start', '--config', file];
+    this.#program = await Program.run(['sh', '-c', 'exec "$@" > "$0"', this.#logFile, ...command], ENV);
     await eventually('the daemon has started', async () =>
       (await readFile(this.#logFile, 'utf8')).includes('"daemon.started"'),
     );

@@ -144,12 +144,13 @@ function figureTable(results: Results): string {
 
 /** A side of a figure; where its bounds are those of a ratio, with the ratio to the baseline. */
 function textOf(results: Results, side: Side, { what, isRatio }: Figure): string {
-  const spread = spreadOf(results, side, what);
+  // A benchmark that runs its baseline by itself has one on each side.
+  const own = spreadOf(results, side === 'baseline' ? 'after' : side, what, 'baseline');
+  const spread = spreadOf(results, side, what) ?? (side === 'baseline' ? own : null);
   if (spread === null) return '–';
   const { middle, least, most, rounds } = spread;
   const values = rounds === 1 ? '' : ` (${numberOf(least)} to ${numberOf(most)})`;
-  // A benchmark that runs its baseline by itself has one on each side.
-  const baseline = spreadOf(results, 'baseline', what) ?? spreadOf(results, side, what, 'baseline');
+  const baseline = spreadOf(results, 'baseline', what) ?? own;
   const ratio =
     isRatio === true && side !== 'baseline' && baseline !== null
       ? `, ratio ${numberOf(middle / baseline.middle)}`
