@@ -1,11 +1,11 @@
 import type { Config } from '../config/config.ts';
 import { quoteVault } from '../domain/quotes/quote-vault.ts';
-import { ENDPOINT_GROUPS, type EndpointGroup } from '../domain/subjects/kinds.ts';
 import { type SubjectId, vaultId } from '../domain/subjects/subject.ts';
 import { parseClaimKey, routesOf, subjectsOf } from '../domain/subjects/subscription.ts';
 import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
 import { FencedLease } from '../store/lease.ts';
+import type { UnsyncedPlans } from '../store/plan.ts';
 import type { SchemaVersion } from '../store/schema-version.ts';
 import type { SubjectStore } from '../store/subjects.ts';
 import { wantTracked } from '../store/subscription-keys.ts';
@@ -62,9 +62,9 @@ export class Generation {
     await this.deps.heartbeat.start();
     await this.deps.polling.learning.start();
     await this.deps.verifying.begin();
-    const lost = await this.#setBudgets();
+    await this.#setBudgets();
     this.#poll();
-    await this.#sync(lost);
+    await this.sync();
     await this.#prepare();
     await this.#deliver(Promise.resolve());
   }
@@ -126,27 +126,25 @@ export class Generation {
     this.deps.books?.start();
   }
 
-  async #setBudgets(): Promise<EndpointGroup[]> {
+  async #setBudgets(): Promise<UnsyncedPlans> {
     return this.deps.stores.plan.setBudgets(this.deps.polling.budgets);
   }
 
+  /** Syncs one process at a time: processes with different configs remove each other's entries; the newest must be whole. */
   async sync(): Promise<void> {
-    await this.#sync(await this.#setBudgets());
+    const { configLease: lease, configFence: fence } = this.#keys;
+    const { redis, heartbeat } = this.deps;
+    await new FencedLease(redis, { lease, fence }, heartbeat.id).during(() => this.#write());
     this.#isPartlyApplied = false;
   }
 
-  /** Syncs one process at a time: processes with different configs remove each other's entries; the newest must be whole. */
-  async #sync(lost: readonly EndpointGroup[]): Promise<void> {
-    const { configLease: lease, configFence: fence } = this.#keys;
-    const { redis, heartbeat } = this.deps;
-    await new FencedLease(redis, { lease, fence }, heartbeat.id).during(() => this.#write(lost));
-  }
-
-  /** Writes the config's entries and polls new subjects: in a `lost` plan all, though the registry may have them. */
-  async #write(lost: readonly EndpointGroup[]): Promise<void> {
+  /** Writes the config's entries and polls new subjects: in an unsynced plan all, though the registry may have them. */
+  async #write(): Promise<void> {
     const { redis, stores, polling } = this.deps;
     const { plan, registry, importedQuotes, tracked } = stores;
     const keys = this.#keys;
+    const unsynced = await this.#setBudgets();
+    const isUnsynced = (subject: SubjectId): boolean => unsynced.has(keys.groupOf(subject));
     const newest = await new EventLog(redis, keys).newest();
     const isGraced = this.config.removal.graceSpanMs > 0;
     // A quote that leaves the config is suspended, and polled with all that is known of it.
@@ -156,15 +154,16 @@ export class Generation {
     await syncConfig(registry, wanted, newest);
     await this.#options.epoch.synchronised();
     const named = wanted.subscriptions.flatMap(({ subjects }) => subjects);
-    await plan.track(named.filter((subject) => lost.includes(keys.groupOf(subject))));
+    await plan.track(named.filter(isUnsynced));
     const polled = [...unverified, ...(await unclaimedVaults(this.config, stores.subjects))];
     if (polled.length > 0) await plan.pollSoon(polled);
-    if (lost.length > 0) {
+    if (unsynced.size > 0) {
       for await (const some of tracked.all()) {
         await wantTracked(registry, some);
-        await plan.track(some.filter((subject) => lost.includes(keys.groupOf(subject))));
+        await plan.track(some.filter(isUnsynced));
       }
     }
+    await plan.noteSynced(unsynced);
     // After the plans that were lost: it scans them.
     await plan.settleTransfers();
     for (const { dispatcher } of polling.pollers) dispatcher.wake();
@@ -181,12 +180,13 @@ export class Generation {
   async #store(): Promise<void> {
     const { registry } = this.deps.stores;
     const [isRegistryLost] = await Promise.all([registry.isLost(), this.deps.verifying.store()]);
-    // Only the first call shows what was lost: nothing that may fail stands beside it.
-    const lost = await this.#setBudgets();
+    const { plan } = this.deps.stores;
+    const unsynced = await this.#setBudgets();
     const isLost = isRegistryLost && this.config.subscriptions.length > 0;
-    if (lost.length === 0 && !isLost) return;
-    this.#options.log.error({ endpointGroups: lost, wanted: !isLost }, 'plan.lost');
-    await this.#sync(isLost ? ENDPOINT_GROUPS : lost);
+    if (unsynced.size === 0 && !isLost) return;
+    this.#options.log.error({ endpointGroups: [...unsynced.keys()], wanted: !isLost }, 'plan.lost');
+    if (isLost) await plan.clearSynced();
+    await this.sync();
   }
 
   /** Ends polling: polls under way end, or are cut off; committed events are still delivered. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { PlannedPoll } from '../domain/cadence/next-poll.ts';
 import { isFollowed } from '../domain/changes/second-source.ts';
 import { ENDPOINT_GROUPS, type EndpointGroup, endpointGroupKinds } from '../domain/subjects/kinds.ts';
@@ -48,6 +49,9 @@ export type EndedPoll = {
 /** True where the response changes the endpoint group's state; null where another process has the claim; or the fault. */
 export type PollEnded = boolean | null | Error;
 
+/** Endpoint groups whose plan may lack subjects that it must have, with the id of the plan: one that was lost gets another. */
+export type UnsyncedPlans = ReadonlyMap<EndpointGroup, string>;
+
 /** Begins the reply for a poll that could not be ended. */
 const FAULT = 'error ';
 
@@ -90,19 +94,35 @@ export class PlanStore {
 
   /**
    * Sets the budgets of endpoint groups, in requests per second over all processes. The last call decides for all. Returns the
-   * endpoint groups that had none: their plans are new, or were lost.
+   * plans that nobody has synced: they are new, were lost, or a sync has failed since.
    */
   async setBudgets(
     requestsPerSecond: { readonly [endpointGroup in EndpointGroup]?: number },
-  ): Promise<EndpointGroup[]> {
-    const added = await Promise.all(
+  ): Promise<UnsyncedPlans> {
+    const found = await Promise.all(
       ENDPOINT_GROUPS.map(async (endpointGroup) => {
         const budget = requestsPerSecond[endpointGroup];
-        if (budget === undefined) return 0;
-        return this.#redis.hset(this.#keys.plan(endpointGroup), 'budget', String(budget));
+        if (budget === undefined) return [];
+        const key = this.#keys.plan(endpointGroup);
+        const [, , [id, synced]] = await Promise.all([
+          this.#redis.hset(key, 'budget', String(budget)),
+          this.#redis.hsetnx(key, 'id', randomUUID()),
+          this.#redis.hmget(key, 'id', 'synced'),
+        ]);
+        return id == null || id === synced ? [] : [[endpointGroup, id] as const];
       }),
     );
-    return ENDPOINT_GROUPS.filter((_, index) => (added[index] ?? 0) > 0);
+    return new Map(found.flat());
+  }
+
+  /** Notes that plans have all subjects that they must have. A plan that was lost meanwhile stays unsynced. */
+  async noteSynced(plans: UnsyncedPlans): Promise<void> {
+    for (const [group, id] of plans) await this.#redis.hset(this.#keys.plan(group), 'synced', id);
+  }
+
+  /** Makes all plans unsynced. */
+  async clearSynced(): Promise<void> {
+    for (const group of ENDPOINT_GROUPS) await this.#redis.hdel(this.#keys.plan(group), 'synced');
   }
 
   /** Claims up to `most` polls for a process, with slots of the budget up to `aheadMs` ahead. */

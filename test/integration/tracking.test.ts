@@ -338,7 +338,10 @@ describe('a subject tracked by itself', () => {
     );
   });
 
-  test('is polled again where its plan was lost, also when another part of that check fails at first', async () => {
+  test.each([
+    ['another part of that check', (keys: Keys) => `${keys.checks}:counts`],
+    ['the sync of that plan', (keys: Keys) => keys.configFence],
+  ])('is polled again where its plan was lost, also when %s fails at first', async (_, brokenKey) => {
     const { config, statuses, hook } = await stage();
     const lines: string[] = [];
     const { daemon } = await startDaemon(config, (line) => lines.push(line));
@@ -347,10 +350,11 @@ describe('a subject tracked by itself', () => {
     const redis = connect({ kind: 'server', url: inject('redisUrl') });
     later(() => disconnect(redis));
     const keys = new Keys(config.prefix);
-    await redis.set(`${keys.checks}:counts`, 'of another type');
+    const broken = brokenKey(keys);
+    await redis.set(broken, 'of another type');
     await redis.del(await redis.keys(`${keys.plan('status')}*`));
     await eventually('the check fails', () => lines.some((line) => line.includes('reconcile.error')));
-    await redis.del(`${keys.checks}:counts`);
+    await redis.del(broken);
     statuses.set(ONE, 'filled');
     await hook.until((came) => came.some(({ event: { type } }) => type === 'intent.filled'));
   });
