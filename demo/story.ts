@@ -29,7 +29,7 @@ export type Rules = {
   outages: readonly { fromMs: number; untilMs: number }[];
 };
 
-/** Where no answer carries a time, a return is confirmed sooner than after `confirmAfterMs`. */
+/** Time after which a return is confirmed where no answer has a time, ms: sooner than `confirmAfterMs`. */
 const TIMELESS_CONFIRM_MS = 45_000;
 
 const USUAL: Rules = { confirmAfterMs: 600_000, slackMs: 250, historyBefore: null, outages: [] };

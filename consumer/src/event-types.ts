@@ -92,7 +92,7 @@ export const EVENT_TYPES = [
   'intentwatch.test',
 ] as const;
 
-/** What events are about: a later event makes an earlier one stale only where both are about the same fact. */
+/** Kinds of facts that events are about: a later event makes an earlier one stale only where both are about the same fact. */
 export type FactKind = 'status' | 'update' | 'proof' | 'reminder' | 'route' | 'notice';
 
 /** The types whose kind of fact follows from the type alone. */
@@ -139,7 +139,7 @@ export type EventEnvelope = {
   /** When the change was seen: UTC, Redis time, with milliseconds. */
   timestamp: string;
   data: {
-    /** What the event is about. */
+    /** The subject of the event. */
     subject: {
       /**
        * `intent`, `quote`, `gasless`, `vault`, `deposit-address`, `route`, `upstream`, `receiver`,
@@ -175,10 +175,10 @@ export type EventEnvelope = {
      */
     record: { [key: string]: JsonValue };
     /**
-     * What is known of the transfer, in one shape for every kind of subject. What is not known is absent.
+     * Facts on the transfer, in one shape for every kind of subject. Those that nothing has shown are absent.
      */
     transfer?: {
-      /** Where it is funded. */
+      /** The end at which it is funded. */
       source?: {
         /** The chain's id, as text. */
         chainId?: string;
@@ -189,7 +189,7 @@ export type EventEnvelope = {
         /** Its page at a block explorer. */
         txUrl?: string;
       };
-      /** Where it is delivered. */
+      /** The end at which it is delivered. */
       destination?: {
         /** The chain's id, as text. */
         chainId?: string;
@@ -200,7 +200,7 @@ export type EventEnvelope = {
         /** Its page at a block explorer. */
         txUrl?: string;
       };
-      /** Where it was paid back. */
+      /** The end at which it was paid back. */
       refund?: {
         /** The chain's id, as text. */
         chainId?: string;
@@ -211,7 +211,7 @@ export type EventEnvelope = {
         /** Its page at a block explorer. */
         txUrl?: string;
       };
-      /** What is to be sent, until `sent` is known. */
+      /** Amount that is to be sent, until there is `sent`. */
       toSend?: {
         /** Base units. */
         amount: string;
@@ -224,7 +224,7 @@ export type EventEnvelope = {
         /** The chain it is on. */
         chainId?: string;
       };
-      /** What the source transaction sent. */
+      /** Amount that the source transaction sent. */
       sent?: {
         /** Base units. */
         amount: string;
@@ -238,8 +238,8 @@ export type EventEnvelope = {
         chainId?: string;
       };
       /**
-       * What is to be delivered: by the quote, else by the last of `record.steps`, for a route by the best
-       * quote.
+       * Amount that is to be delivered: by the quote, else by the last of `record.steps`, for a route by the
+       * best quote.
        */
       promised?: {
         /** Base units. */
@@ -266,7 +266,7 @@ export type EventEnvelope = {
         /** The chain it is on. */
         chainId?: string;
       };
-      /** What the destination transaction delivered. */
+      /** Amount that the destination transaction delivered. */
       delivered?: {
         /** Base units. */
         amount: string;
@@ -299,7 +299,7 @@ export type EventEnvelope = {
       };
       /** The fees of the quote, at most ten. */
       fees?: {
-        /** What the quote calls it. */
+        /** Its name in the quote. */
         kind?: string;
         /** Base units. */
         amount: string;
@@ -314,11 +314,11 @@ export type EventEnvelope = {
       }[];
       /** The quote that promised it, where it was imported. */
       quote?: string;
-      /** Who sends. */
+      /** Address that sends. */
       funder?: string;
-      /** Who receives. */
+      /** Address that receives. */
       recipient?: string;
-      /** Who gets it back, should it fail. */
+      /** Address that gets it back if it fails. */
       refundRecipient?: string;
       /**
        * From the first `updatedAt` seen as `pending` to `upstreamUpdatedAt`, for events of the clock to
@@ -359,8 +359,8 @@ export type EventEnvelope = {
      */
     truncated?: string[];
     /**
-     * Where the event can be read whole, by whoever has this link, for 7 to 8 days after the attempt. Only
-     * beside `recordTruncated`, where `server.publicUrl` and an admin token of the API are set.
+     * Address of the whole event, for whoever has this link, for 7 to 8 days after the attempt. Only beside
+     * `recordTruncated`, where `server.publicUrl` and an admin token of the API are set.
      */
     recordUrl?: string;
     /** True when a usual step between `previousStatus` and `status` was not seen; otherwise absent. */
@@ -377,7 +377,7 @@ export type EventEnvelope = {
      */
     afterRestore?: true;
     /**
-     * How long the subject had been under way: from the first `updatedAt` seen while it waited to
+     * Time for which the subject had been under way: from the first `updatedAt` seen while it waited to
      * `upstreamUpdatedAt`, for `overdue` to `timestamp`. Absent where it did not move on from waiting, or
      * either is not known.
      */
@@ -394,7 +394,8 @@ export type EventEnvelope = {
       /** By when it is expected: 9 of 10 that still come have come by then. */
       at: string;
       /**
-       * How likely it comes by `at`, of all that have waited as long: less than 0.9, for some never come.
+       * Probability that it comes by `at`, of all that have waited as long: less than 0.9, for some never
+       * come.
        */
       probability: number;
       /** By when half of those that still come have come. */
@@ -411,15 +412,15 @@ export type EventEnvelope = {
       txHash: string;
       /** The token whose moves were checked. */
       token?: string;
-      /** How much the upstream stated, in base units; absent for a refund, of which it states none. */
+      /** Amount that the upstream stated, in base units; absent for a refund, which has none. */
       stated?: string;
       /**
-       * What was checked and is so. `chain`: the endpoints are of this chain; `success`: the transaction
-       * succeeded; `token`: the token is yours or of the packaged list, and moved; `amount`: at least as much
-       * as stated; `recipient`: to the address that you or the quote named, or of a refund without one to
-       * whoever paid; `intent`: the pinned contract reports that it fulfils this intent, or that its burn
-       * does; `exclusive`: the log proves no other transfer and is not older than this one; `final`: the
-       * block is final.
+       * Checks that passed. `chain`: the endpoints are of this chain; `success`: the transaction succeeded;
+       * `token`: the token is yours or of the packaged list, and moved; `amount`: at least as much as stated;
+       * `recipient`: to the address that you or the quote named, or of a refund without one to whoever paid;
+       * `intent`: the pinned contract reports that it fulfils this intent, or that its burn does;
+       * `exclusive`: the log proves no other transfer and is not older than this one; `final`: the block is
+       * final.
        */
       checked: ('chain' | 'success' | 'token' | 'amount' | 'recipient' | 'intent' | 'exclusive' | 'final')[];
       /**

@@ -5,7 +5,7 @@ import type { Erc3009Payload, Permit2Payload, Permit3Payload } from './payloads.
 /** A token and the chain it is on. Its contract states the name and version of its signing domain. */
 export type Token = { chainId: number; address: Hex; name: string; version: string };
 
-/** Who gives how much (base units) of which token to whom, until when (Unix seconds). */
+/** A permit: its owner, token and spender, the amount in base units, and the end of its validity (Unix seconds). */
 export type Grant = { owner: PrivateKeyAccount; token: Token; spender: Hex; amount: bigint; until: bigint };
 
 const PERMIT2 = '0x000000000022D473030F116dDEE9F6B43aC78BA3';

@@ -13,7 +13,7 @@ const eventSchema = z.object({
   }),
 });
 
-/** What this program needs of an event. */
+/** The members of an event that this program needs. */
 export type Event = z.infer<typeof eventSchema>;
 
 /** Takes the daemon's webhooks: verifies every signature, and gives each event once. */

@@ -13,7 +13,7 @@ export type Move = { token: string; from: string; to: string; amount: bigint };
  */
 export type Outcome = { succeeded: boolean; moves: Move[]; fulfilled: string | null; forged?: string };
 
-/** Where tokens are burnt to, and minted from. */
+/** Address to which tokens are burnt, and from which they are minted. */
 export const NOBODY = '0x0000000000000000000000000000000000000000';
 
 /** Divisor of a short payment's missing part: a hundredth, and at least one unit. */

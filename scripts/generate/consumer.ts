@@ -31,7 +31,7 @@ export type JsonValue = string | number | boolean | null | JsonValue[] | { [key:
 export const EVENT_TYPES = [
 ${EVENT_TYPES.map((type) => `  '${type}',\n`).join('')}] as const;
 
-/** What events are about: a later event makes an earlier one stale only where both are about the same fact. */
+/** Kinds of facts that events are about: a later event makes an earlier one stale only where both are about the same fact. */
 export type FactKind = ${Object.keys(FACT_KINDS).map(literal).join(' | ')};
 
 /** The types whose kind of fact follows from the type alone. */

@@ -16,7 +16,7 @@ const CHECK_DETAILS = z
     chainId: z.string(),
     txHash: z.string(),
     token: z.string().nullable(),
-    stated: z.string().nullable().describe('How much the upstream stated, in base units.'),
+    stated: z.string().nullable().describe('Amount that the upstream stated, in base units.'),
     state: z.enum(CHECK_STATES),
     because: z
       .string()

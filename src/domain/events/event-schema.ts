@@ -28,7 +28,7 @@ const SUBJECT = {
 const RECORD: z.ZodType<JsonObject> = z.record(z.string(), z.json());
 
 const STATE = {
-  subject: z.object(SUBJECT).describe('What the event is about.'),
+  subject: z.object(SUBJECT).describe('The subject of the event.'),
   sequence: z
     .int()
     .min(1)
@@ -76,7 +76,7 @@ const CUT = {
     .string()
     .exactOptional()
     .describe(
-      'Where the event can be read whole, by whoever has this link, for 7 to 8 days after the attempt. Only beside `recordTruncated`, where `server.publicUrl` and an admin token of the API are set.',
+      'Address of the whole event, for whoever has this link, for 7 to 8 days after the attempt. Only beside `recordTruncated`, where `server.publicUrl` and an admin token of the API are set.',
     ),
 };
 
@@ -102,7 +102,7 @@ const REMARKS = {
     .min(0)
     .exactOptional()
     .describe(
-      'How long the subject had been under way: from the first `updatedAt` seen while it waited to `upstreamUpdatedAt`, for `overdue` to `timestamp`. Absent where it did not move on from waiting, or either is not known.',
+      'Time for which the subject had been under way: from the first `updatedAt` seen while it waited to `upstreamUpdatedAt`, for `overdue` to `timestamp`. Absent where it did not move on from waiting, or either is not known.',
     ),
 };
 
@@ -191,19 +191,19 @@ const MONEY = {
 };
 
 export const TRANSFER = z.object({
-  source: END.exactOptional().describe('Where it is funded.'),
-  destination: END.exactOptional().describe('Where it is delivered.'),
-  refund: END.exactOptional().describe('Where it was paid back.'),
-  toSend: z.object(MONEY).exactOptional().describe('What is to be sent, until `sent` is known.'),
-  sent: z.object(MONEY).exactOptional().describe('What the source transaction sent.'),
+  source: END.exactOptional().describe('The end at which it is funded.'),
+  destination: END.exactOptional().describe('The end at which it is delivered.'),
+  refund: END.exactOptional().describe('The end at which it was paid back.'),
+  toSend: z.object(MONEY).exactOptional().describe('Amount that is to be sent, until there is `sent`.'),
+  sent: z.object(MONEY).exactOptional().describe('Amount that the source transaction sent.'),
   promised: z
     .object(MONEY)
     .exactOptional()
     .describe(
-      'What is to be delivered: by the quote, else by the last of `record.steps`, for a route by the best quote.',
+      'Amount that is to be delivered: by the quote, else by the last of `record.steps`, for a route by the best quote.',
     ),
   minimum: z.object(MONEY).exactOptional().describe("The quote's minimum."),
-  delivered: z.object(MONEY).exactOptional().describe('What the destination transaction delivered.'),
+  delivered: z.object(MONEY).exactOptional().describe('Amount that the destination transaction delivered.'),
   shortfall: z
     .object({
       ...MONEY,
@@ -214,13 +214,13 @@ export const TRANSFER = z.object({
       'By how much less than the minimum was delivered; only where both are amounts of one token on one chain.',
     ),
   fees: z
-    .array(z.object({ kind: z.string().exactOptional().describe('What the quote calls it.'), ...MONEY }))
+    .array(z.object({ kind: z.string().exactOptional().describe('Its name in the quote.'), ...MONEY }))
     .exactOptional()
     .describe('The fees of the quote, at most ten.'),
   quote: z.string().exactOptional().describe('The quote that promised it, where it was imported.'),
-  funder: z.string().exactOptional().describe('Who sends.'),
-  recipient: z.string().exactOptional().describe('Who receives.'),
-  refundRecipient: z.string().exactOptional().describe('Who gets it back, should it fail.'),
+  funder: z.string().exactOptional().describe('Address that sends.'),
+  recipient: z.string().exactOptional().describe('Address that receives.'),
+  refundRecipient: z.string().exactOptional().describe('Address that gets it back if it fails.'),
   secondsSinceFunding: z
     .int()
     .min(0)
@@ -265,7 +265,7 @@ const EXPECTED = z.object({
     .min(0)
     .max(1)
     .describe(
-      'How likely it comes by `at`, of all that have waited as long: less than 0.9, for some never come.',
+      'Probability that it comes by `at`, of all that have waited as long: less than 0.9, for some never come.',
     ),
   medianAt: z.iso.datetime().describe('By when half of those that still come have come.'),
 });
@@ -281,7 +281,7 @@ export type Promised = z.infer<typeof PROMISED>;
 
 const REPORTED = {
   transfer: TRANSFER.exactOptional().describe(
-    'What is known of the transfer, in one shape for every kind of subject. What is not known is absent.',
+    'Facts on the transfer, in one shape for every kind of subject. Those that nothing has shown are absent.',
   ),
 };
 

@@ -41,7 +41,7 @@ const OPERATOR_EVENTS: { readonly [type: string]: Description } = {
     isTrouble: true,
   }),
   'intentwatch.suspension_ended': description({
-    text: 'What left the config was removed at the end of its grace span: the events that waited for it are dropped.',
+    text: 'Entries that left the config were removed at the end of their grace span: the events that waited for them are dropped.',
     isTrouble: true,
   }),
   'intentwatch.storage_truncated': description({

@@ -92,11 +92,11 @@ export const PROOF = z.object({
   stated: z
     .string()
     .exactOptional()
-    .describe('How much the upstream stated, in base units; absent for a refund, of which it states none.'),
+    .describe('Amount that the upstream stated, in base units; absent for a refund, which has none.'),
   checked: z
     .array(z.enum(CHECKED))
     .describe(
-      'What was checked and is so. `chain`: the endpoints are of this chain; `success`: the transaction succeeded; `token`: the token is yours or of the packaged list, and moved; `amount`: at least as much as stated; `recipient`: to the address that you or the quote named, or of a refund without one to whoever paid; `intent`: the pinned contract reports that it fulfils this intent, or that its burn does; `exclusive`: the log proves no other transfer and is not older than this one; `final`: the block is final.',
+      'Checks that passed. `chain`: the endpoints are of this chain; `success`: the transaction succeeded; `token`: the token is yours or of the packaged list, and moved; `amount`: at least as much as stated; `recipient`: to the address that you or the quote named, or of a refund without one to whoever paid; `intent`: the pinned contract reports that it fulfils this intent, or that its burn does; `exclusive`: the log proves no other transfer and is not older than this one; `final`: the block is final.',
     ),
   reason: z
     .enum([...DISPUTE_REASONS, NOT_TIED])

@@ -20,8 +20,8 @@ export type Remembered = {
 };
 
 /**
- * What the relay remembers between rounds, so that it opens the next entries in one step without reading anything. The script
- * that opens them compares it with what is stored, and does nothing where something has changed.
+ * Memory of the relay between rounds, so that it opens the next entries in one step without reading anything. The script that
+ * opens them compares it with what is stored, and does nothing where something has changed.
  *
  *   State       Entered when                                      Left when
  *   none        the start; an entry that needs a round; a failed  a round left all receivers, that are at most 20, at one entry,
@@ -88,16 +88,16 @@ type OpenedEntries = {
   isOwn: boolean;
 };
 
-type Opening = { receiver: StoredReceiver; matched: readonly Match[] };
+type ReceiverOpening = { receiver: StoredReceiver; matched: readonly Match[] };
 
-type Step = { to: string; openings: readonly Opening[]; memory: RelayMemory };
+type RelayStep = { to: string; openings: readonly ReceiverOpening[]; memory: RelayMemory };
 
 /** Decides by what is remembered what to open; null where an entry, or a claim of it, needs more than that. */
 async function stepOf(
   { at, receivers, entries }: Remembered & { entries: readonly LogEntry[] },
   remembered: BoundedMap<string, StoredSubscription>,
   { stores: { events, registry }, directory }: RelayContext,
-): Promise<Step | null> {
+): Promise<RelayStep | null> {
   const to = entries.at(-1)?.id;
   const keys = entries.map(plainKeysOf);
   if (to === undefined || keys.includes(null)) return null;

@@ -162,7 +162,7 @@ function seenPage(deps: PollContext, { start, listing }: ListingPoll): SeenPage 
   return facts.same[listing] === printOf(deps, start, { ...page, moves: facts.moves }) ? page : null;
 }
 
-/** What need not be read again of a page: all of it while it may count as unchanged, else the records that do. */
+/** Returns the content of a page that need not be read again: all of it while it may count as unchanged, else records that do. */
 function earlierPage(page: SeenPage | null, poll: ListingPoll): EarlierPage {
   const { start, findings } = poll;
   const { nowMs } = start;

@@ -25,7 +25,7 @@ export type QuoteSignersOptions = Partial<SharedSigners> & {
   freshMs?: number;
 };
 
-/** What the verifications of a process share. */
+/** Options that the verifications of a process share. */
 export type SharedSigners = {
   /** Default: that of the interface, proven. */
   domain: ProvableDomain;
