@@ -83,11 +83,11 @@ export async function noteSwept(
 }
 
 export function openFindings({ open, nowMs }: PollStart): PollFindings {
-  const fresh = open.filter(({ seenAtMs }) => nowMs - seenAtMs < FORGOTTEN_AFTER_MS);
+  const isFresh = ({ seenAtMs }: OpenTransfer): boolean => nowMs - seenAtMs < FORGOTTEN_AFTER_MS;
   return {
     facts: {},
-    open: new Map(fresh.map((transfer) => [transfer.subject, transfer])),
-    ended: open.filter((transfer) => !fresh.includes(transfer)).map(({ subject }) => subject),
+    open: new Map(open.filter(isFresh).map((transfer) => [transfer.subject, transfer])),
+    ended: open.filter((transfer) => !isFresh(transfer)).map(({ subject }) => subject),
     shown: [],
   };
 }
