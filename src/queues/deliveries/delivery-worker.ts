@@ -86,7 +86,9 @@ export class DeliveryWorker {
   }
 
   order(): ClaimOrder | null {
-    if (this.#state !== 'running' || this.#call !== null || this.#ordered !== null) return null;
+    // An end that is not recorded may disable the receiver: nothing is claimed before it.
+    if (this.#state !== 'running' || this.#call !== null || this.#ends.length > 0 || this.#ordered !== null)
+      return null;
     const order = this.#order();
     if (order === null) return null;
     clearTimeout(this.#timer);
