@@ -116,7 +116,7 @@ test('a file with only the required keys gets the documented defaults', async ()
         delaysMs: [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400].map((s) => s * 1000),
         jitter: 0.1,
       },
-      concurrency: 5,
+      concurrency: 20,
       format: 'standard',
       headers: {},
       tls: null,

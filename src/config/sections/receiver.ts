@@ -117,7 +117,7 @@ const webhookSchema = mapping({
   }),
   retries: retriesField,
   concurrency: wholeNumberField({ min: 1, max: 100 })
-    .prefault(5)
+    .prefault(20)
     .meta({ description: 'How many deliveries are under way at once.' }),
   rateLimit: rateLimitField.meta({
     description: `How many attempts per second, over all processes; 0.5 is one every 2 s. Left out: no limit, but ${CHAT_RATE_LIMITS.join(', ')}.`,
