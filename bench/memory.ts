@@ -9,7 +9,7 @@ import { stringify } from 'yaml';
 import { connect, disconnect } from '../src/store/connection.ts';
 import { findEmbedded } from '../src/store/embedded.ts';
 import { Program } from '../test/support/program.ts';
-import { printTargets, type Target } from './detection/targets.ts';
+import { median, printTargets, type Target } from './detection/targets.ts';
 import { type Footprint, footprintOf, memoryOf } from './memory/footprint.ts';
 import { shipped } from './shipped.ts';
 
@@ -207,8 +207,4 @@ function printKinds({ kinds }: Footprint, size: number): void {
 
 function mb(bytes: number): string {
   return (bytes / MB).toFixed(0);
-}
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { stringify } from 'yaml';
 import { Program } from '../test/support/program.ts';
-import { printTargets, type Target } from './detection/targets.ts';
+import { median, printTargets, type Target } from './detection/targets.ts';
 import { cpuMsOf } from './polls/cpu.ts';
 import { shipped } from './shipped.ts';
 
@@ -100,11 +100,11 @@ function report(commands: ReadonlyMap<string, Run[]>, lives: ReadonlyMap<number,
   const bare = commands.get('baseline') ?? [];
   for (const [name, runs] of commands) {
     const [seconds, cpuMs, peakMb] = [
-      median(runs, (one) => one.seconds),
-      median(runs, (one) => one.cpuMs),
-      median(runs, (one) => one.peakMb),
+      median(runs.map((one) => one.seconds)),
+      median(runs.map((one) => one.cpuMs)),
+      median(runs.map((one) => one.peakMb)),
     ];
-    const ratio = cpuMs / median(bare, (one) => one.cpuMs);
+    const ratio = cpuMs / median(bare.map((one) => one.cpuMs));
     console.log(
       `${name.padEnd(12)} ${seconds.toFixed(2)} s, CPU ${cpuMs.toFixed(0)} ms (${ratio.toFixed(2)} of the baseline), at most ${peakMb.toFixed(0)} MB`,
     );
@@ -112,11 +112,11 @@ function report(commands: ReadonlyMap<string, Run[]>, lives: ReadonlyMap<number,
       targets.push({ what: `${name}: seconds`, found: seconds, most: MOST.commandSeconds });
   }
   for (const [size, runs] of lives) {
-    const memoryMb = median(runs, (one) => one.memoryMb);
-    const ratio = memoryMb / median(runs, (one) => one.bareMb);
+    const memoryMb = median(runs.map((one) => one.memoryMb));
+    const ratio = memoryMb / median(runs.map((one) => one.bareMb));
     const [startSeconds, startCpuMs] = [
-      median(runs, (one) => one.startSeconds),
-      median(runs, (one) => one.startCpuMs),
+      median(runs.map((one) => one.startSeconds)),
+      median(runs.map((one) => one.startCpuMs)),
     ];
     const name = size === 1 ? 'one wallet' : `${size} subjects`;
     console.log(
@@ -129,7 +129,7 @@ function report(commands: ReadonlyMap<string, Run[]>, lives: ReadonlyMap<number,
       { what: 'start to readyz: seconds', found: startSeconds, most: MOST.startSeconds },
       {
         what: 'idle CPU, % of one core',
-        found: median(runs, (one) => one.idlePercent),
+        found: median(runs.map((one) => one.idlePercent)),
         most: MOST.idlePercent,
       },
     );
@@ -241,9 +241,4 @@ async function freePort(): Promise<number> {
   const address = server.address();
   await new Promise((done) => server.close(done));
   return typeof address === 'object' && address !== null ? address.port : 0;
-}
-
-function median<T>(items: readonly T[], of: (item: T) => number): number {
-  const values = items.map(of).toSorted((a, b) => a - b);
-  return values[Math.floor(values.length / 2)] ?? Number.NaN;
 }

@@ -12,7 +12,7 @@ import type { Keys } from './keys.ts';
  */
 type StoredOpen = [status: string, route: string, sinceMs: number, seenMs: number, headMs: number | null];
 
-/** Checks a stored open transfer. Each poll of a wallet reads all of them: a schema of zod costs four times as much. */
+/** Checks a stored open transfer. Each poll of a wallet reads all of them, which takes half as long again with a schema of zod. */
 function isStoredOpen(value: unknown): value is StoredOpen {
   if (!Array.isArray(value) || value.length !== 5) return false;
   const [status, route, sinceMs, seenMs, headMs] = value;
@@ -122,10 +122,10 @@ export function parseFacts(stored: { readonly [field: string]: string }, nowMs: 
 /** Parses the open transfers of a wallet. An entry of another shape is omitted; pages write it anew. */
 export function parseOpen(stored: { readonly [field: string]: string }): OpenTransfer[] {
   return Object.entries(stored).flatMap(([field, text]) => {
-    const stored = jsonOf(text);
+    const transfer = jsonOf(text);
     const subject = subjectOf(field);
-    if (!isStoredOpen(stored) || subject === null) return [];
-    const [status, route, sinceMs, seenMs, headMs] = stored;
+    if (!isStoredOpen(transfer) || subject === null) return [];
+    const [status, route, sinceMs, seenMs, headMs] = transfer;
     const headAtMs = headMs === null ? null : sinceMs + headMs;
     return [{ subject, status, route, sinceMs, seenAtMs: sinceMs + seenMs, headAtMs }];
   });

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { Claims } from '../../src/store/deliveries.ts';
 import { CLAIM_KEY } from '../support/delivery-stage.ts';
@@ -47,4 +48,35 @@ test('a delivery that an end queues is claimed at once, also where another scrip
   worker.offer(claims);
   await eventually('the second is sent', () => attempts.length === 2, LONGEST_WAIT_MS / 3);
   expect(attempts).toEqual([madeEventId(first), madeEventId(second)]);
+});
+
+test('no other script claims between the end of an attempt and its record, which may disable the receiver', async () => {
+  const held = Promise.withResolvers<void>();
+  const attempts: string[] = [];
+  const attempt = async ({ id }: { id: string }): Promise<void> => {
+    attempts.push(id);
+    if (attempts.length === 1) await held.promise;
+  };
+  const { redis, keys, worker, stores, token } = await workerStage(later, { concurrency: 1, attempt });
+  const made: MadeEvent = { subject: SUBJECT, sequence: 1, atMs: Date.now(), key: CLAIM_KEY };
+  const [entry = ''] = await appendEvents(redis, keys, [made]);
+  const delivery = { id: madeEventId(made), entry, claimKeys: [CLAIM_KEY], subject: SUBJECT };
+  const order = { receiver: 'hook', deliveries: [delivery], replay: null, cursor: null, process: 'p1' };
+  await stores.deliveries.open(await token(), order);
+  worker.wake();
+  await eventually('it is being sent', () => attempts.length === 1);
+  // The call that claimed it has ended.
+  await turn();
+
+  held.resolve();
+  // The attempt ends within these microtasks. Its record begins in the next turn.
+  const orders: unknown[] = [];
+  for (let count = 0; count < 200; count++) {
+    await null;
+    orders.push(worker.order());
+  }
+  worker.offer(null);
+  expect(orders.filter((one) => one !== null)).toEqual([]);
+  await worker.idle();
+  expect(await redis.hexists(keys.delivery('hook', delivery.id), 'outcome')).toBe(0);
 });
