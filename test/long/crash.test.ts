@@ -7,6 +7,7 @@ import { DeliveryStore } from '../../src/store/deliveries.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import type { LogEntry } from '../../src/store/log-entry.ts';
+import { DEFAULT_CONCURRENCY } from '../support/default-concurrency.ts';
 import { eventually } from '../support/eventually.ts';
 import { logEntries } from '../support/log-entries.ts';
 import type { Program } from '../support/program.ts';
@@ -27,9 +28,6 @@ const REPORTED_WITHIN_MS = 480_000;
 
 /** Longest time from the first to the last reconnected Redis connection. */
 const RECONNECTED_MS = 5_000;
-
-/** A receiver's number of concurrent webhooks by default. */
-const DEFAULT_CONCURRENCY = 5;
 
 /** The objects of a disturbance; it returns the daemon that runs afterwards. */
 type Run = {

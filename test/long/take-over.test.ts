@@ -5,6 +5,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { ELSEWHERE } from '../support/child-daemon.ts';
 import { testPrefix } from '../support/daemon.ts';
+import { DEFAULT_CONCURRENCY } from '../support/default-concurrency.ts';
 import { hourOfEvents } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { HeldUp } from '../support/held-up.ts';
@@ -17,10 +18,7 @@ import { TcpProxy } from '../support/tcp-proxy.ts';
 
 const open = opening();
 
-const EVENTS = 30;
-
-/** The default number of attempts at once of a receiver. */
-const AT_ONCE = 5;
+const EVENTS = 3 * DEFAULT_CONCURRENCY;
 
 /** Longest interruption by the machine with which a proof by connections is still made within a lease. */
 const HELD_UP_MS = 500;
@@ -63,7 +61,7 @@ async function stage({ elsewhere }: { elsewhere: boolean }) {
   await open.child(config).start();
   const made = hourOfEvents(EVENTS, { fromMs: (await redisTimeMs(redis)) + 1_000, transfers: EVENTS });
   await appendEvents(redis, keys, made);
-  await hook.until((came) => came.length >= 2 * AT_ONCE);
+  await hook.until((came) => came.length >= 2 * DEFAULT_CONCURRENCY);
   return {
     server,
     proxy,
@@ -117,7 +115,7 @@ test('takes over from a killed process on the same machine before its lease ends
     const { first, gone, repeated } = await stage({ elsewhere: false });
     await first.kill();
     const leftMs = await gone();
-    expect(await repeated()).toBeLessThanOrEqual(AT_ONCE);
+    expect(await repeated()).toBeLessThanOrEqual(DEFAULT_CONCURRENCY);
     return leftMs;
   });
 });
@@ -129,7 +127,7 @@ test.skipIf(!isPermitted)(
       const { first, gone, repeated } = await stage({ elsewhere: true });
       await first.kill();
       const leftMs = await gone();
-      expect(await repeated()).toBeLessThanOrEqual(AT_ONCE);
+      expect(await repeated()).toBeLessThanOrEqual(DEFAULT_CONCURRENCY);
       return leftMs;
     });
   },
@@ -145,7 +143,7 @@ test.skipIf(!isPermitted)(
     proxy.onRequest = () => 'pass';
     await back();
     // Those that were under way at the cut came twice.
-    expect(await repeated()).toBeLessThanOrEqual(AT_ONCE);
+    expect(await repeated()).toBeLessThanOrEqual(DEFAULT_CONCURRENCY);
   },
 );
 
@@ -166,5 +164,5 @@ test('a frozen process is not gone before its lease ends, and sends nothing of w
   expect(await gone()).toBeLessThanOrEqual(0);
   first.thaw();
   await back();
-  expect(await repeated()).toBeLessThanOrEqual(AT_ONCE);
+  expect(await repeated()).toBeLessThanOrEqual(DEFAULT_CONCURRENCY);
 });
