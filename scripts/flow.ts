@@ -4,7 +4,16 @@ import { dirname, join, normalize, relative, resolve } from 'node:path';
 /** Layers of `src`, the lowest first: each imports only earlier ones. Entries of one layer do not import each other. */
 export const FLOW: readonly (readonly string[])[] = [
   ['domain'],
-  ['heap.ts', 'log.ts', 'make-folder.ts', 'secret.ts', 'shared-timer.ts', 'version.ts', 'with-timeout.ts'],
+  [
+    'event-loop.ts',
+    'heap.ts',
+    'log.ts',
+    'make-folder.ts',
+    'secret.ts',
+    'shared-timer.ts',
+    'version.ts',
+    'with-timeout.ts',
+  ],
   ['duty.ts', 'redact.ts', 'thread.ts', 'thread-program.ts'],
   ['network'],
   ['config'],

@@ -21,8 +21,11 @@ import type { RelayContext } from './relay-context.ts';
 /** Log entries by which receivers advance at once. */
 export const BATCH = 200;
 
-/** Deliveries that are opened concurrently, over all receivers. Deliveries on their way to Redis are in memory. */
-const MOST_AT_ONCE = 2_000;
+/** Places of the log that are followed at once: one that is far behind holds up no other. */
+export const PLACES_AT_ONCE = 4;
+
+/** Deliveries of one place that are opened concurrently, over all receivers. Deliveries on their way to Redis are in memory. */
+const MOST_AT_ONCE = 500;
 
 /** A receiver advances while it may open this many more deliveries: a few at a time cost as much as many. */
 const LEAST_ROOM = 100;

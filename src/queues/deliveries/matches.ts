@@ -137,10 +137,11 @@ export async function matchFacts(
   known?: ClaimDefinitions,
 ): Promise<MatchesOf> {
   const all = facts.flatMap(({ claimKeys }) => claimKeys ?? []);
-  const continuing = known?.continuing ?? (await registry.continuing(all));
+  const read = known ?? (await definitionsOf(all, registry));
+  const { continuing } = read;
   const subscriptions =
-    known !== undefined && continuing.size === 0
-      ? known.subscriptions
+    continuing.size === 0
+      ? read.subscriptions
       : await registry.subscriptions([...all, ...nextClaimKeys(continuing)]);
   const claims = claimsBy(subscriptions, continuing);
   const claimed = facts.map(({ claimKeys, at }) =>
@@ -158,6 +159,15 @@ export async function matchFacts(
       return matchFact({ receiver, fact, claimKeys }, directory) ?? [];
     });
   };
+}
+
+/** Reads the definitions of some subscription keys in one round trip: the keys that continue them first. */
+async function definitionsOf(claimKeys: readonly string[], registry: Registry): Promise<ClaimDefinitions> {
+  const [continuing, subscriptions] = await Promise.all([
+    registry.continuing(claimKeys),
+    registry.subscriptions(claimKeys),
+  ]);
+  return { subscriptions, continuing };
 }
 
 type ParsedClaim = { key: string; has: (receiver: StoredReceiver) => boolean };

@@ -1,13 +1,14 @@
 import type { Logger } from 'pino';
 import { Duty } from '../../duty.ts';
 import { sharedWaitMs } from '../../shared-timer.ts';
+import { chunks } from '../../store/chunks.ts';
 import { SCHEMA_VERSION } from '../../store/commands.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
 import { compareEntries, type LogEntry } from '../../store/log-entry.ts';
 import { isHeld } from '../../store/receivers.ts';
 import type { ReceiverProgress } from '../../store/relay-lease.ts';
 import { countUnmatched } from './count-unmatched.ts';
-import { type Ahead, follow, type HeldLease, hasCapacity } from './follow.ts';
+import { type Ahead, follow, type HeldLease, hasCapacity, PLACES_AT_ONCE } from './follow.ts';
 import { NewerEntryError } from './matches.ts';
 import { type LogSources, NextEntries } from './next-entries.ts';
 import type { RelayContext, RelayStores } from './relay-context.ts';
@@ -325,19 +326,29 @@ async function followLog(
   let more = false;
   let reached: string | null = null;
   let stopped: NewerEntryError | null = null;
-  for (const [cursor, group] of Map.groupBy(standings.filter(hasCapacity), ({ cursor }) => cursor)) {
-    const receivers = group.flatMap(({ name, open }) => {
-      const receiver = known.get(name);
-      return receiver === undefined ? [] : [{ receiver, open }];
-    });
-    const read = ahead?.after === cursor ? ahead : null;
-    const came = await follow({ cursor, receivers, ahead: read }, lease, deps);
-    // The others advance as far as they can be read before the lease is released.
-    if (came instanceof NewerEntryError) stopped = came;
-    else if (came === 'fenced') return { more: false, reached: null, stopped: null, isFenced: true };
-    else {
-      more ||= came.more;
-      if (reached === null || compareEntries(came.reached, reached) < 0) reached = came.reached;
+  const places = [...Map.groupBy(standings.filter(hasCapacity), ({ cursor }) => cursor)];
+  for (const some of chunks(places, PLACES_AT_ONCE)) {
+    const results = await Promise.allSettled(
+      some.map(([cursor, group]) => {
+        const receivers = group.flatMap(({ name, open }) => {
+          const receiver = known.get(name);
+          return receiver === undefined ? [] : [{ receiver, open }];
+        });
+        const read = ahead?.after === cursor ? ahead : null;
+        return follow({ cursor, receivers, ahead: read }, lease, deps);
+      }),
+    );
+    // None of them is under way any more when one has failed.
+    for (const result of results) {
+      if (result.status === 'rejected') throw result.reason;
+      const came = result.value;
+      // The others advance as far as they can be read before the lease is released.
+      if (came instanceof NewerEntryError) stopped = came;
+      else if (came === 'fenced') return { more: false, reached: null, stopped: null, isFenced: true };
+      else {
+        more ||= came.more;
+        if (reached === null || compareEntries(came.reached, reached) < 0) reached = came.reached;
+      }
     }
   }
   return { more, reached, stopped, isFenced: false };

@@ -8,6 +8,7 @@ import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { type SubjectId, subjectKind } from '../../domain/subjects/subject.ts';
 import { type Claim, parseClaimKey } from '../../domain/subjects/subscription.ts';
 import { routeName } from '../../domain/transfers/transfer.ts';
+import { itsTurn } from '../../event-loop.ts';
 import type { PollResponse } from '../../pollers/poll-response.ts';
 import type { WalletPage } from '../../pollers/status.ts';
 import { readConfirmedTime } from '../../store/confirmed-time.ts';
@@ -72,6 +73,8 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
     once.map(async (record, index) => {
       const state = known[index] ?? UNSEEN_SUBJECT;
       const wallet = expired.has(record.subject) ? expired.wallet : null;
+      // A page with one change waits for no other page.
+      if (index > 0) await itsTurn();
       const committed = await commitRecord(deps, record, state, {
         asOf: start.asOf,
         nowMs: answeredMs,
