@@ -18,6 +18,12 @@ export const CACHES = {
     bytes: 16_777_216,
     full: 'Takes no further page until one is 10 min old. Such a page is compared with Redis at each poll.',
   },
+  openTransfers: {
+    place: 'Open transfers of wallets',
+    entries: null,
+    bytes: 8_388_608,
+    full: 'Drops those of the wallet that was polled longest ago. They are read from Redis again.',
+  },
   // An entry that the relay read is read again when it is sent, up to 1,000 entries later. A usual entry has 2 kB.
   logEntries: {
     place: 'Parsed entries of the event log (unpacked texts, as UTF-8)',

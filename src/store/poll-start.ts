@@ -15,7 +15,7 @@ import { priceOf } from './plan-state.ts';
 import type { Registry } from './registry.ts';
 import { scripts } from './scripts.ts';
 import type { SubjectEntry, SubjectStore } from './subjects.ts';
-import { type OpenTransfers, parseFacts, parseOpen, type WalletFacts } from './wallets.ts';
+import { type OpenTransfers, parseFacts, parseOpen, type WalletFacts, type WalletStore } from './wallets.ts';
 
 /** The stored state of a sweep. */
 export type StoredSweep = { readonly [field: string]: string };
@@ -69,6 +69,7 @@ export type PollReaders = {
   subjects: SubjectStore;
   registry: Registry;
   importedQuotes: ImportedQuotes;
+  wallets: WalletStore;
   atMs?: PlanClock;
 };
 
@@ -81,7 +82,8 @@ export async function startPolls(
   sent: readonly { member: string; token: string }[],
   process: string,
 ): Promise<StartedPoll[]> {
-  const { redis, keys, subjects, registry, atMs = REDIS_TIME } = deps;
+  const { redis, keys, subjects, registry, wallets, atMs = REDIS_TIME } = deps;
+  const held = new Map(sent.map(({ member }) => [member, wallets.heldOpen(parseMember(member).subject)]));
   const endpointGroup = groupOfMember(sent[0]?.member ?? '', keys);
   const { planMs, redisMs, dv, dt, roundMs, asOf, ...started } = await scripts.startPolls(redis, {
     keys: {
@@ -107,7 +109,9 @@ export async function startPolls(
       openPrefix: keys.open(''),
       polls: sent.map(({ member, token }) => {
         const { subject, route } = parseMember(member);
-        return { member, token, subject, route: routeOf(subject), sweep: keys.sweep(subject, route ?? '') };
+        const sweep = keys.sweep(subject, route ?? '');
+        const openVersion = held.get(member)?.version ?? '';
+        return { member, token, subject, route: routeOf(subject), sweep, openVersion };
       }),
     },
   });
@@ -129,7 +133,7 @@ export async function startPolls(
     sent.map(({ member, token }) => {
       const row = rows.get(token);
       if (row === undefined) return faults.get(token) ?? null;
-      return readStart(deps, { member, row, shared }).catch(errorOf);
+      return readStart(deps, { member, row, shared, held: held.get(member) ?? null }).catch(errorOf);
     }),
   );
 }
@@ -156,10 +160,24 @@ type SharedStart = {
   subscriptions: ReadonlyMap<string, StoredSubscription>;
 };
 
-async function readStart(
-  { subjects, registry, importedQuotes }: PollReaders,
-  { member, row, shared }: { member: string; row: StartRow; shared: SharedStart },
-): Promise<PollStart> {
+/** A row with its member, and the open transfers that were in memory when it was requested. */
+type StartedRow = { member: string; row: StartRow; shared: SharedStart; held: OpenTransfers | null };
+
+/** The open transfers of a row: those in memory, where they are of the stored version. */
+function openOf(
+  { wallets }: PollReaders,
+  subject: SubjectId,
+  { row: { open, openVersion: version }, held }: StartedRow,
+): OpenTransfers {
+  if (held !== null && held.version === version) return held;
+  const read = { version, transfers: parseOpen(open) };
+  if (subjectKind(subject) === 'wallet') wallets.holdOpen(subject, read);
+  return read;
+}
+
+async function readStart(deps: PollReaders, started: StartedRow): Promise<PollStart> {
+  const { subjects, registry, importedQuotes } = deps;
+  const { member, row, shared } = started;
   const { subject, route: sweepScope } = parseMember(member);
   const { token, inMs, lateMs, virtual, fails, isRequested } = row;
   const { planMs, redisMs, ...rest } = shared;
@@ -182,7 +200,7 @@ async function readStart(
     ...known,
     promised: quote?.verdict === 'valid' ? promisedBy(quote.quote) : known.promised,
     facts: parseFacts(row.facts, nowMs),
-    open: parseOpen(row.open),
+    open: openOf(deps, subject, started),
     imported: quote,
     unseenUntilMs: await unseenUntil(subject, known, importedQuotes),
     route: row.route === null ? null : await registry.readRoute(routeOf(subject), row.route),

@@ -564,6 +564,13 @@ export const scripts = {
     args: { chain: arg.text, endpoint: arg.text, block: arg.text },
     reply: reply.flag,
   }),
+  /** Stores the state of a transfer of a wallet, from its own poll. */
+  noteOpen: script({
+    file: 'note-open-1',
+    keys: ['open'],
+    args: { field: arg.text, state: arg.optional(arg.text), version: arg.text },
+    reply: reply.flag,
+  }),
   /** Stores the transfers of a transaction or a quote that a response has shown. */
   noteTransfers: script({
     file: 'note-transfers-1',
@@ -1027,6 +1034,7 @@ export const scripts = {
         subject: arg.text,
         route: arg.text,
         sweep: arg.text,
+        openVersion: arg.text,
       }),
     },
     reply: reply.fieldsAndRest({
@@ -1050,6 +1058,7 @@ export const scripts = {
         claims: reply.hash,
         facts: reply.hash,
         open: reply.hash,
+        openVersion: reply.text,
         imported: reply.optional(reply.text),
         verdict: reply.text,
         route: reply.optional(reply.text),

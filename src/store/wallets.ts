@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+import { BoundedMap, bytesOfTexts, CACHES } from '../domain/caches.ts';
 import type { ArrivalTally } from '../domain/cadence/arrivals.ts';
 import { PAGE_LIMIT, type PageLimit } from '../domain/cadence/pages.ts';
 import { LISTINGS, type Listing } from '../domain/cadence/wait.ts';
@@ -5,6 +7,7 @@ import type { LastPolls, OpenTransfer, ShownTransfer } from '../domain/cadence/w
 import { asSubjectId, parseSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import { scripts } from './scripts.ts';
 
 /**
  * Status, route, since, and by how much seen and head are after since: short, since there is one per open transfer. With at most
@@ -24,8 +27,8 @@ function isMs(value: unknown): boolean {
   return typeof value === 'number' && Math.abs(value) <= 1e15;
 }
 
-/** The transfers of a wallet that have not ended, as far as its pages showed them. */
-export type OpenTransfers = readonly OpenTransfer[];
+/** The transfers of a wallet that have not ended, as far as its pages showed them; `version` is "" where there are none. */
+export type OpenTransfers = { version: string; transfers: readonly OpenTransfer[] };
 
 /**
  * The observations of a wallet's pages. `polled`: when each listing was polled last; `ingestedAtMs`: when its response was
@@ -162,6 +165,16 @@ export function openText(transfer: OpenTransfer): string {
   return JSON.stringify([status, route, sinceMs, seenAtMs - sinceMs, headMs] satisfies StoredOpen);
 }
 
+/** Bytes of an open transfer beside its texts, as V8 stores it. */
+const TRANSFER_BYTES = 150;
+
+function bytesOf(wallet: SubjectId, { version, transfers }: OpenTransfers): number {
+  let bytes = bytesOfTexts(wallet, version);
+  for (const { subject, status, route } of transfers)
+    bytes += TRANSFER_BYTES + subject.length + 2 * (status.length + route.length);
+  return bytes;
+}
+
 /** The states of a wallet's first sweep: it is running, or a cursor was refused. In the order of their scores. */
 export const UNSWEPT_STATES = ['reading', 'broken'] as const;
 
@@ -173,6 +186,8 @@ const TRIMMED_AT_ONCE = 200;
 export class WalletStore {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
+  /** The open transfers that this process has read or stored last. Redis decides whether they still count, by their version. */
+  readonly #open = new BoundedMap<SubjectId, OpenTransfers>({ ...CACHES.openTransfers, bytesOf });
   #trimCursor = '0';
 
   constructor(redis: RedisClient, keys: Keys) {
@@ -217,6 +232,16 @@ export class WalletStore {
     return parseOpen(await this.#redis.hgetall(this.#keys.open(wallet)));
   }
 
+  /** Returns the open transfers of a wallet that are in memory; null for none. */
+  heldOpen(wallet: SubjectId): OpenTransfers | null {
+    return this.#open.get(wallet) ?? null;
+  }
+
+  holdOpen(wallet: SubjectId, open: OpenTransfers): void {
+    if (open.transfers.length > 0) this.#open.set(wallet, open);
+    else this.#open.delete(wallet);
+  }
+
   /** Stores the state of a transfer from its own poll in some wallets; the time of the head stays as it was. */
   async noteTransfer(
     wallets: readonly SubjectId[],
@@ -226,13 +251,10 @@ export class WalletStore {
     for (const wallet of wallets) {
       const key = this.#keys.open(wallet);
       const field = openField(subject);
-      if (isOver) {
-        await this.#redis.hdel(key, field);
-        continue;
-      }
-      const [known] = parseOpen({ [field]: (await this.#redis.hget(key, field)) ?? '' });
-      const text = openText({ ...transfer, headAtMs: known?.headAtMs ?? null });
-      await this.#redis.hset(key, field, text);
+      const [known] = isOver ? [] : parseOpen({ [field]: (await this.#redis.hget(key, field)) ?? '' });
+      const state = isOver ? null : openText({ ...transfer, headAtMs: known?.headAtMs ?? null });
+      const version = randomBytes(6).toString('base64url');
+      await scripts.noteOpen(this.#redis, { keys: { open: key }, args: { field, state, version } });
     }
   }
 }

@@ -17,6 +17,7 @@ import { ReplayStore } from '../../src/store/replays.ts';
 import type { ForeignEntry } from '../../src/store/stored.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { type Desired, syncConfig } from '../../src/store/sync-config.ts';
+import { WalletStore } from '../../src/store/wallets.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { CLAIM_KEY, deliveryStage } from '../support/delivery-stage.ts';
 import { firstEpoch } from '../support/epoch.ts';
@@ -100,7 +101,8 @@ async function take(deps: { registry: Registry; subjects: SubjectStore }): Promi
   const poll = polls.find(({ member }) => member === INTENT);
   if (poll === undefined) throw new Error('the subject was not claimed');
   const importedQuotes = new ImportedQuotes(redis, keys);
-  const [start = null] = await startPolls({ redis, keys, importedQuotes, ...deps }, [poll], 'p');
+  const wallets = new WalletStore(redis, keys);
+  const [start = null] = await startPolls({ redis, keys, importedQuotes, wallets, ...deps }, [poll], 'p');
   if (start === null || start instanceof Error) throw new Error('the poll was not claimed');
   return start;
 }

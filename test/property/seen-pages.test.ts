@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
 import { asSubjectId, intentId, type SubjectId, walletId } from '../../src/domain/subjects/subject.ts';
 import { commitRecord } from '../../src/queues/polls/commit-record.ts';
 import type { PollContext } from '../../src/queues/polls/poll-context.ts';
@@ -18,7 +19,7 @@ import { startPolls } from '../../src/store/poll-start.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { syncConfig } from '../../src/store/sync-config.ts';
-import { openField, WalletStore } from '../../src/store/wallets.ts';
+import { openText, WalletStore } from '../../src/store/wallets.ts';
 import { UpstreamClient } from '../../src/upstream/client/client.ts';
 import { commitDeps } from '../support/commit-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
@@ -117,7 +118,7 @@ class Side {
   readonly #registry = new Registry(redis, this.#keys, this.#subjects);
   readonly #importedQuotes = new ImportedQuotes(redis, this.#keys);
   readonly #remembers: boolean;
-  readonly #pages = [new SeenPages(), new SeenPages()];
+  readonly #memories = [this.#memory(), this.#memory()] as const;
   readonly #deps: Omit<PollContext, 'pages'>;
 
   constructor({ remembers }: { remembers: boolean }) {
@@ -161,8 +162,13 @@ class Side {
     this.#aheadMs += INGESTED_EVERY_MS / 2;
   }
 
+  /** The memory of a process. */
+  #memory() {
+    return { pages: new SeenPages(), wallets: new WalletStore(redis, this.#keys) };
+  }
+
   restart(process: number): void {
-    this.#pages[process] = new SeenPages();
+    Object.assign(this.#memories[process] ?? {}, this.#memory());
   }
 
   /** Polls the head of a wallet; `ended`: a transfer that another process sees ended before the answer. */
@@ -174,21 +180,28 @@ class Side {
       this.restart(process);
       await redis.hdel(keys.wallet(wallet), 'same:head');
     }
-    const start = await this.#claim(wallet);
+    const { pages, wallets } = this.#memories[process] ?? this.#memory();
+    const start = await this.#claim(wallet, wallets);
+    const textsOf = (transfers: readonly OpenTransfer[]) =>
+      transfers.map((transfer) => [transfer.subject, openText(transfer)]).sort();
+    expect(textsOf(start.open.transfers)).toEqual(textsOf(await wallets.open(wallet)));
     if (ended !== undefined) {
       await this.poll(ended);
-      await redis.hdel(keys.open(wallet), openField(intentId(hashOf(ended.transfer + 1))));
+      const subject = intentId(hashOf(ended.transfer + 1));
+      const transfer = { subject, status: '', route: '', sinceMs: 0, seenAtMs: 0, isOver: true };
+      await this.#deps.stores.wallets.noteTransfer([wallet], transfer);
     }
-    const pages = this.#pages[process] ?? new SeenPages();
     const { end, next, observed } = await walletAdapter({ ...this.#deps, pages }).poll(
       start,
       new AbortController().signal,
     );
+    if (observed.after !== undefined) wallets.holdOpen(wallet, observed.after);
     await this.#plan.end('status', [{ poll: start, outcome: end, next, observed }]);
   }
 
-  async #claim(wallet: SubjectId) {
+  async #claim(wallet: SubjectId, wallets: WalletStore) {
     const stores = {
+      wallets,
       subjects: this.#subjects,
       registry: this.#registry,
       importedQuotes: this.#importedQuotes,

@@ -12,6 +12,7 @@ import { type PollStart, startPolls } from '../../src/store/poll-start.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { scripts } from '../../src/store/scripts.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
+import { WalletStore } from '../../src/store/wallets.ts';
 import { testPrefix } from './daemon.ts';
 import { firstEpoch } from './epoch.ts';
 import { hashOf } from './scripted-upstream.ts';
@@ -50,6 +51,7 @@ export class PlanStage {
   readonly health: HealthStore;
   readonly subjects: SubjectStore;
   readonly importedQuotes: ImportedQuotes;
+  readonly wallets: WalletStore;
   readonly registry: Registry;
 
   constructor(url = inject('redisUrl')) {
@@ -61,6 +63,7 @@ export class PlanStage {
       epoch: firstEpoch(this.redis, this.keys),
     });
     this.importedQuotes = new ImportedQuotes(this.redis, this.keys);
+    this.wallets = new WalletStore(this.redis, this.keys);
     this.registry = new Registry(this.redis, this.keys, this.subjects);
   }
 
@@ -112,9 +115,13 @@ export class PlanStage {
     return (await this.claim(1, process)).polls[0] ?? null;
   }
 
-  async take(poll: { member: string; token: string }, process = 'p1'): Promise<PollStart | null> {
+  async take(
+    poll: { member: string; token: string },
+    process = 'p1',
+    wallets = this.wallets,
+  ): Promise<PollStart | null> {
     const { redis, keys, subjects, registry, importedQuotes } = this;
-    const readers = { redis, keys, subjects, registry, importedQuotes, atMs: this.#atMs };
+    const readers = { redis, keys, subjects, registry, importedQuotes, wallets, atMs: this.#atMs };
     const [start = null] = await startPolls(readers, [poll], process);
     if (start instanceof Error) throw start;
     return start;

@@ -93,6 +93,7 @@ test('each cache of the table has one module, which takes its bounds from there'
   );
   expect(owners).toEqual({
     seenPages: ['queues/polls/seen-pages.ts'],
+    openTransfers: ['store/wallets.ts'],
     logEntries: ['store/event-log.ts'],
     ownEntries: ['store/event-log.ts'],
     subscriptions: ['store/definitions.ts'],

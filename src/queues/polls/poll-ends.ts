@@ -1,6 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
 import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
+import { isOpenChanged } from '../../store/observed.ts';
 import type { EndedPoll, PlanStore, PollEnded } from '../../store/plan.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { MOST_IN_JOB } from './poll-queues.ts';
@@ -23,15 +24,13 @@ const LONGEST_WAIT_MS = 1_000;
 /** True for the end of a poll that changed nothing, while nothing waits for its answer and the next one rests for longer. */
 export function isQuietEnd({ lane }: PollStart, { outcome, end, next, observed }: Polled): boolean {
   const { restMs, alarmMs } = next;
-  const { open, unread, ended } = observed;
   return (
     outcome === 'answered' &&
     end === 'next' &&
     Math.min(restMs, alarmMs ?? restMs) >= LONGEST_WAIT_MS &&
     lane !== 'suspect' &&
     lane !== 'probe' &&
-    ended.length === 0 &&
-    [open, unread?.open ?? {}].every((transfers) => Object.keys(transfers).length === 0)
+    !isOpenChanged(observed)
   );
 }
 

@@ -108,7 +108,10 @@ async function pollListing(deps: PollContext, run: Run): Promise<Polled> {
  */
 function failedListing(deps: PollContext, start: PollStart, { own, afterMs }: PollFailure): PageFacts {
   const { open, facts, nowMs, virtual } = start;
-  const listing = listingOf(start, planListing(deps.learning.model, start, { facts, open }).plan);
+  const listing = listingOf(
+    start,
+    planListing(deps.learning.model, start, { facts, open: open.transfers }).plan,
+  );
   return {
     ...observedOf(deps, start, openFindings(start), null),
     facts: {

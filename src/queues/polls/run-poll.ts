@@ -65,9 +65,9 @@ export async function takePolls(
   { deps, process, tookMs }: PollRunner,
 ): Promise<StartedPoll[]> {
   const { redis, keys, stores } = deps;
-  const { subjects, registry, importedQuotes } = stores;
+  const { subjects, registry, importedQuotes, wallets } = stores;
   const beganAt = performance.now();
-  const readers = { redis, keys, subjects, registry, importedQuotes };
+  const readers = { redis, keys, subjects, registry, importedQuotes, wallets };
   const started = await startPolls(readers, sent, process).catch((error: unknown) => {
     const fault = error instanceof Error ? error : new Error(String(error));
     return sent.map(() => fault);
@@ -126,7 +126,9 @@ async function poll(start: PollStart, runner: PollRunner, signal: AbortSignal): 
 async function end(start: PollStart, runner: PollRunner, polled: Polled): Promise<void> {
   const { deps, failures, dispatcher } = runner;
   const { subject } = start;
-  const { next, outcome } = polled;
+  const { next, outcome, observed } = polled;
+  // Stored or not: what counts then is the version in Redis.
+  if (observed.after !== undefined) deps.stores.wallets.holdOpen(subject, observed.after);
   await dispatcher.end(start, polled, async (isWaitedFor) => {
     if (isWaitedFor && outcome === 'answered') await failures.answered(start);
   });

@@ -5,7 +5,7 @@ import { type OpenTransfer, type ShownTransfer, sweepEveryMs } from '../../domai
 import { coveredWait } from '../../domain/cadence/watched.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
 import { type EarlierPage, pollWallet, type WalletPage } from '../../pollers/status.ts';
-import type { PageFacts } from '../../store/observed.ts';
+import { isOpenChanged, type PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type NotedFacts, openText } from '../../store/wallets.ts';
 import { type TooLarge, UpstreamFailure } from '../../upstream/client/failure.ts';
@@ -82,7 +82,7 @@ export async function noteSwept(
   if (facts.sweptAtMs === 0) await wallets.noteSwept(subject);
 }
 
-export function openFindings({ open, nowMs }: PollStart): PollFindings {
+export function openFindings({ open: { transfers: open }, nowMs }: PollStart): PollFindings {
   const isFresh = ({ seenAtMs }: OpenTransfer): boolean => nowMs - seenAtMs < FORGOTTEN_AFTER_MS;
   return {
     facts: {},
@@ -173,16 +173,20 @@ export function observedOf(
         return transfer === undefined ? [] : [[subject, openText(transfer)]];
       }),
     );
-  return {
-    facts: Object.fromEntries(
-      Object.entries(findings.facts).flatMap(([fact, value]) => (value === undefined ? [] : [[fact, value]])),
-    ),
+  const transfers = {
     open: textsOf(open.filter(({ subject }) => !isUnread.has(subject))),
     unread: {
       open: textsOf(open.filter(({ subject }) => isUnread.has(subject))),
       moves: facts.moves + moves,
     },
     ended: findings.ended,
+  };
+  return {
+    ...transfers,
+    ...(isOpenChanged(transfers) ? { after: afterOf(start, findings) } : {}),
+    facts: Object.fromEntries(
+      Object.entries(findings.facts).flatMap(([fact, value]) => (value === undefined ? [] : [[fact, value]])),
+    ),
     shown: findings.shown,
     covered:
       ingested?.covered ??
@@ -193,4 +197,9 @@ export function observedOf(
       }),
     coverMs: coverMs(start),
   };
+}
+
+/** The open transfers after a poll that changes them: the token of a started poll is never given again. */
+function afterOf({ token, open }: PollStart, findings: PollFindings): NonNullable<PageFacts['after']> {
+  return { before: open.version, version: token, transfers: [...findings.open.values()] };
 }

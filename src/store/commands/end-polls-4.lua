@@ -24,7 +24,7 @@
                           alarmMs: ms after which it is requested; none for never
                           lane: "first" for a subject that the upstream has not shown yet
                           observed: { facts: [field, value, …], open: [subject, value, …], unread: [subject, value, …],
-                          moves, ended: [subject, …], shown: [subject, …], covered: [subject, ms to its alarm or "", virtual
+                          moves, ended: [subject, …], version: [before the poll or "", after it], shown: [subject, …], covered: [subject, ms to its alarm or "", virtual
                           wait, longest wait in ms, …], coverMs }: subjects that a page has shown, and those that need no
                           poll of their own as long as pages show them
 
@@ -35,6 +35,7 @@
 -- @include plan
 -- @include shorten
 -- @include open-transfers
+-- @include wallet-open
 -- @include claims
 -- @include suspended
 -- @include confirmed-time
@@ -42,6 +43,22 @@
 -- @include tracking
 local plan = openPlan(KEYS.plan, ARGV.atMs)
 local key = plan.key
+
+-- Stores the transfers of a wallet that have not ended. They have the new version only if this process knows all of them.
+local function noteOpen(open, facts, seen)
+  local isWhole = (redis.call('HGET', open, 'version') or '') == seen.version[1]
+  withAll('HSET', open, seen.open)
+  -- A transfer that was committed since the poll began is noted by that poll, or is noted no more: it has ended.
+  if seen.unread and #seen.unread > 0 then
+    if number(redis.call('HGET', facts, 'moves'), 0) == seen.moves then
+      withAll('HSET', open, seen.unread)
+    else
+      isWhole = false
+    end
+  end
+  withAll('HDEL', open, seen.ended)
+  setOpenVersion(open, isWhole and seen.version[2] or seen.version[2] .. '?')
+end
 
 -- Returns nothing where the state of the endpoint group decides.
 local function endPoll(at)
@@ -51,12 +68,7 @@ local function endPoll(at)
   local seen = cjson.decode(ARGV.polls[at].observed)
 
   if seen.facts then withAll('HSET', facts, seen.facts) end
-  if seen.open then withAll('HSET', open, seen.open) end
-  -- A transfer that was committed since the poll began is noted by that poll, or is noted no more: it has ended.
-  if seen.unread and #seen.unread > 0 and number(redis.call('HGET', facts, 'moves'), 0) == seen.moves then
-    withAll('HSET', open, seen.unread)
-  end
-  if seen.ended then withAll('HDEL', open, seen.ended) end
+  if seen.version then noteOpen(open, facts, seen) end
   if seen.shown then
     local shown, polledAt = {}, wholeMs(plan.redisNow)
     for _, member in ipairs(seen.shown) do

@@ -22,11 +22,12 @@
     claimsPrefix   text    prefix of the keys of claims (subscription key -> claim)
     factsPrefix    text    prefix of the keys of observations of the pages of a wallet
     openPrefix     text    prefix of the keys of transfers of a wallet that have not ended
-    polls          ...(member text, token text, subject text, route text, sweep text)
+    polls          ...(member text, token text, subject text, route text, sweep text, openVersion text)
                            member: as in the plan: the subject, or a page of its sweep
                            token: token of the claim
                            route: name of the route; "" for any other subject
                            sweep: key of the sweep over pages of which one is polled
+                           openVersion: version of the transfers of the wallet that the process has in memory; "" for none
 
   returns
     planMs         number  the plan's time
@@ -37,8 +38,9 @@
     asOf           text    the commit counter
     subscriptions  hash    name -> definition, of all polls
     faults         list of (claim text, reason text)  claims that could not be started
-    polls          ...[claim text, token text, inMs number, lane text, lateMs number, virtual number, fails number, snapshot hash, claims hash, facts hash, open hash, imported text?, verdict text, route text?, sweep hash, polledAtMs number?, sinces hash, promised text, isRequested flag]
+    polls          ...[claim text, token text, inMs number, lane text, lateMs number, virtual number, fails number, snapshot hash, claims hash, facts hash, open hash, openVersion text, imported text?, verdict text, route text?, sweep hash, polledAtMs number?, sinces hash, promised text, isRequested flag]
                            claim: the token of the claim; token: its new one
+                           open: transfers of the wallet that have not ended; none where the process has their openVersion
                            inMs: ms to its slot; virtual: virtual time of the claim; fails: failures in a row
                            imported: imported data of the quote; route: its definition
                            polledAtMs: time of its last successful poll; none for a wallet
@@ -58,6 +60,17 @@
 -- @include compact
 -- @include definition
 local plan = openPlan(KEYS.plan, ARGV.atMs, { 'dv', 'dt', 'wallets' })
+
+-- Returns the transfers of a wallet that have not ended, with their version; none where the process has that version.
+local function readOpen(openKey, held, token)
+  local version = redis.call('HGET', openKey, 'version')
+  if version and version == held then return {}, version end
+  local open = redis.call('HGETALL', openKey)
+  if #open == 0 then return open, '' end
+  if not version then redis.call('HSET', openKey, 'version', token) end
+  return open, version or token
+end
+
 local endpointGroup = openEndpointGroup(KEYS.endpointGroup, plan)
 local names, isNamed = {}, {}
 
@@ -129,6 +142,8 @@ local function startPoll(at)
   end
   local isQuote = kindOf(subject) == 'quote'
   -- A foreign time counts as none: a number that cannot be read would concern all polls of the reply.
+  local open, openVersion = {}, ''
+  if isWallet then open, openVersion = readOpen(openKey, ARGV.polls[at].openVersion, claim.token) end
   local polledAt = not isWallet and number(redis.call('ZSCORE', polledKey(plan, subject), subject), nil)
   return {
     ARGV.polls[at].token, claim.token, text(claim.slot - plan.now), claim.lane,
@@ -136,7 +151,8 @@ local function startPoll(at)
     snapshot,
     claims,
     isWallet and redis.call('HGETALL', factsKey) or {},
-    isWallet and redis.call('HGETALL', openKey) or {},
+    open,
+    openVersion,
     isQuote and redis.call('HGET', KEYS.importedQuotes, subject) or '',
     isQuote and redis.call('HGET', KEYS.verdicts, subject) or '',
     ARGV.polls[at].route ~= '' and redis.call('HGET', ARGV.routes, ARGV.polls[at].route) or '',
