@@ -32,6 +32,9 @@ const MOST_MOVED = 500;
 
 const CHECKED_AT_ONCE = 200;
 
+/** Times by which moves are due, ms; `retentionMs` is a span. */
+type CompactTimes = { confirmedMs: number; retentionMs: number; loggedFromMs: number };
+
 /** The results of one round. */
 export type EndedMoves = { compacted: number; removed: number };
 
@@ -49,20 +52,15 @@ export class EndedSubjects {
 
   /**
    * Makes the moves that are due at a confirmed time (ms): of whole subjects the longest wait first, of compact ones those in a
-   * bounded part of all.
+   * bounded part of all. A whole subject that ended after `loggedFromMs`, the time of the oldest entry of the log, stays whole:
+   * the log still has its events, and compact it would never learn when they have left it.
    */
-  async compact({
-    confirmedMs,
-    retentionMs,
-  }: {
-    confirmedMs: number;
-    retentionMs: number;
-  }): Promise<EndedMoves> {
+  async compact({ confirmedMs, retentionMs, loggedFromMs }: CompactTimes): Promise<EndedMoves> {
     const keys = this.#keys;
     const due = await this.#redis.zrangebyscore(
       keys.ended,
       '-inf',
-      confirmedMs - retentionMs,
+      Math.min(confirmedMs - retentionMs, loggedFromMs),
       'LIMIT',
       0,
       MOST_MOVED,

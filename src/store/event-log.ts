@@ -97,6 +97,12 @@ export class EventLog {
     return row?.[0] ?? '0-0';
   }
 
+  /** Returns the time of the oldest entry (ms); Infinity in an empty log. */
+  async loggedFromMs(): Promise<number> {
+    const [row] = await this.#redis.xrange(this.#keys.events, '-', '+', 'COUNT', 1);
+    return row === undefined ? Number.POSITIVE_INFINITY : Number.parseInt(row[0], 10);
+  }
+
   async append(event: Event): Promise<void> {
     await scripts.appendEvent(this.#redis, { keys: this.#keys, args: { event } });
   }

@@ -72,8 +72,11 @@ async function show(status: string, updatedAt: number, named: SubjectId = WALLET
 }
 
 /** Makes the moves that are due after so many days. */
-async function settle(days: number): Promise<{ compacted: number; removed: number }> {
-  return ended.compact({ confirmedMs: Date.now() + days * DAY_MS, retentionMs: RETENTION_MS });
+async function settle(
+  days: number,
+  loggedFromMs = Number.POSITIVE_INFINITY,
+): Promise<{ compacted: number; removed: number }> {
+  return ended.compact({ confirmedMs: Date.now() + days * DAY_MS, retentionMs: RETENTION_MS, loggedFromMs });
 }
 
 /** Records that a sweep that began after so many days has read the whole wallet. */
@@ -126,6 +129,16 @@ describe('a transfer that has ended', () => {
     expect(await settle(233)).toEqual({ compacted: 0, removed: 1 });
     expect(await state()).toBe('removed');
     expect(await redis.keys(`${keys.prefix}:*${INTENT}`)).toEqual([]);
+  });
+
+  test('is whole as long as the log has its events', async () => {
+    const log = new EventLog(redis, keys);
+    const loggedFromMs = await log.loggedFromMs();
+    expect(loggedFromMs).toBe(Number.parseInt(await log.newest(), 10));
+    expect(await settle(31, loggedFromMs - 1)).toEqual({ compacted: 0, removed: 0 });
+    await log.trim(Date.now() + DAY_MS);
+    expect(await settle(31, await log.loggedFromMs())).toEqual({ compacted: 1, removed: 0 });
+    expect(await redis.exists(keys.subjectEntries(INTENT))).toBe(0);
   });
 
   test('is not compact yet where it is shown now that it would be', async () => {

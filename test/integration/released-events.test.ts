@@ -394,7 +394,11 @@ test('a state that is reported once more under another id has another sequence',
   await sync(treasury);
   await show(wallet, 'x'.repeat(1_000));
   const ended = new EndedSubjects(redis, keys);
-  await ended.compact({ confirmedMs: Date.now() + 31 * DAY_MS, retentionMs: 30 * DAY_MS });
+  await ended.compact({
+    confirmedMs: Date.now() + 31 * DAY_MS,
+    retentionMs: 30 * DAY_MS,
+    loggedFromMs: Number.POSITIVE_INFINITY,
+  });
   await sync(treasury, { name: 'more', subjects: [ONE], receivers: ['r', 'late'] });
   await show(ONE, 'y'.repeat(1_000));
   const { entries } = await events.after('0-0', 10);

@@ -117,7 +117,11 @@ test('a compact subject is read and restored as it was, where it is packed and w
       await redis.zadd(keys.ended, START_MS, subject);
       const before = await stored(keys, subject);
       const ended = new EndedSubjects(redis, keys);
-      await ended.compact({ confirmedMs: START_MS + 31 * DAY_MS, retentionMs: 30 * DAY_MS });
+      await ended.compact({
+        confirmedMs: START_MS + 31 * DAY_MS,
+        retentionMs: 30 * DAY_MS,
+        loggedFromMs: Number.POSITIVE_INFINITY,
+      });
       packed += await redis.hlen(keys.compact);
       expect(await stored(keys, subject)).toEqual(before);
       await scripts.claim(redis, {
@@ -163,6 +167,10 @@ test('a foreign member among the ended subjects stops the move of no other', asy
   const keys = new Keys(testPrefix());
   await redis.hset(keys.compact, 'foreign', 'text');
   await redis.zadd(keys.ended, 1, 'foreign', 2, 'intent:1');
-  await new EndedSubjects(redis, keys).compact({ confirmedMs: START_MS, retentionMs: DAY_MS });
+  await new EndedSubjects(redis, keys).compact({
+    confirmedMs: START_MS,
+    retentionMs: DAY_MS,
+    loggedFromMs: Number.POSITIVE_INFINITY,
+  });
   expect(await redis.zrange(keys.ended, '0', '-1')).not.toContain('intent:1');
 });

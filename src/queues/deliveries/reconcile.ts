@@ -239,10 +239,9 @@ export class Reconcile {
     await Promise.all([
       registry.prune(beforeMs),
       tracked.prune(beforeMs, (quote) => importedQuotes.isOwn(quote)),
-      this.#trimLog(beforeMs),
+      this.#trimLog(beforeMs).finally(() => this.#compactEnded(confirmedMs)),
       stores.replays.trim(beforeMs),
       stores.learned.trim(beforeMs),
-      this.#compactEnded(confirmedMs),
       stores.wallets.trimUnswept((wallet) => stores.plan.isTracked(wallet)),
     ]);
   }
@@ -267,8 +266,9 @@ export class Reconcile {
 
   async #compactEnded(confirmedMs: number): Promise<void> {
     const { stores, retentionMs, log } = this.#deps;
+    const loggedFromMs = await stores.events.loggedFromMs();
     const [moves] = await Promise.all([
-      stores.ended.compact({ confirmedMs, retentionMs }),
+      stores.ended.compact({ confirmedMs, retentionMs, loggedFromMs }),
       stores.ended.repair(),
     ]);
     if (moves.compacted + moves.removed > 0) log.info(moves, 'subjects.settled');
