@@ -17,6 +17,9 @@ const BIRTH_EVERY_MS = 1_000;
  */
 const STAYS_MS = 5_000;
 
+/** A request is not repeated for up to an hour where pages show its transfer: after this time its answer has been stored too. */
+const STORED_MS = 60_000;
+
 /** The time that a transfer stays on the pages after its last status was shown. */
 const LINGERS_MS = 20_000;
 
@@ -109,7 +112,7 @@ export class HostileTransfers {
       const shownForMs = nowMs - transfer.shownAtMs;
       if (transfer.step === transfer.statuses.length - 1) {
         if (shownForMs >= LINGERS_MS) this.#transfers.delete(transfer.hash);
-      } else if (shownForMs >= STAYS_MS && transfer.shownBy === null) {
+      } else if (shownForMs >= (transfer.shownBy === null ? STAYS_MS : STORED_MS)) {
         this.#setStep(transfer, transfer.step + 1, nowMs);
       }
     }
