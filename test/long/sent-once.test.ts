@@ -3,6 +3,7 @@ import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { testPrefix } from '../support/daemon.ts';
+import { DEFAULT_CONCURRENCY } from '../support/default-concurrency.ts';
 import { hourOfEvents } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { HeldUp } from '../support/held-up.ts';
@@ -59,10 +60,11 @@ async function stage() {
   const daemons = [open.child(config), open.child(config)];
   await Promise.all(daemons.map((daemon) => daemon.start()));
   const keys = new Keys(prefix);
-  const made = hourOfEvents(30, { fromMs: (await redisTimeMs(redis)) + 1_000, transfers: 10 });
+  const fromMs = (await redisTimeMs(redis)) + 1_000;
+  const made = hourOfEvents(3 * DEFAULT_CONCURRENCY, { fromMs, transfers: 2 * DEFAULT_CONCURRENCY });
   await appendEvents(redis, keys, made);
   // More than the capacity of one of the two.
-  for (const hook of Object.values(hooks)) await hook.until((came) => came.length >= 6);
+  for (const hook of Object.values(hooks)) await hook.until((came) => came.length > DEFAULT_CONCURRENCY);
   const drained = () =>
     eventually('all are delivered', async () => {
       const newest = await redis.xrevrange(keys.events, '+', '-', 'COUNT', 1);
@@ -125,12 +127,12 @@ test('a delivery of a process that is frozen for 8 s is sent once, though anothe
 
 test('another process resumes the deliveries of a killed one, and nothing else is sent again', async () => {
   const { hooks, daemons, ids, released, drained } = await stage();
-  await hooks.plain.until((came) => came.length >= 10);
+  await hooks.plain.until((came) => came.length >= 2 * DEFAULT_CONCURRENCY);
   const [first] = daemons;
   await first?.kill();
   released.resolve();
   await drained();
   expect([...new Set(hooks.plain.ids)].toSorted()).toEqual(ids);
   expect(hooks.plain.ids.length).toBeGreaterThan(ids.length);
-  expect(hooks.plain.ids.length).toBeLessThanOrEqual(ids.length + 5);
+  expect(hooks.plain.ids.length).toBeLessThanOrEqual(ids.length + DEFAULT_CONCURRENCY);
 });
