@@ -1,7 +1,11 @@
 /** Time for which work that takes turns holds the event loop before everything else has its turn. */
 const TURN_MS = 4;
 
-const waiting: (() => void)[] = [];
+/** Pieces of work that wait, from `at` on, and those behind them: removing the first of one long list would copy the rest. */
+let pieces: (() => void)[] = [];
+let at = 0;
+let behind: (() => void)[] = [];
+
 let isBusy = false;
 let untilMs = 0;
 
@@ -11,7 +15,7 @@ let untilMs = 0;
  */
 export function itsTurn(): Promise<void> {
   return new Promise((resolve) => {
-    waiting.push(resolve);
+    behind.push(resolve);
     if (isBusy) return;
     isBusy = true;
     beginTurn();
@@ -25,13 +29,18 @@ function beginTurn(): void {
 
 /** Lets the next piece of work begin. Once none waits, a turn is over, so that the next piece begins at once. */
 function goOn(): void {
-  if (waiting.length > 0 && performance.now() >= untilMs) {
+  if (at === pieces.length) [pieces, at, behind] = [behind, 0, []];
+  const next = pieces[at];
+  if (next === undefined) {
+    isBusy = false;
+    return;
+  }
+  if (performance.now() >= untilMs) {
     setImmediate(beginTurn);
     return;
   }
-  const next = waiting.shift();
-  isBusy = next !== undefined;
-  next?.();
+  at += 1;
+  next();
   // A tick comes after all microtasks: once the piece of work has ended, or waits.
-  if (isBusy) queueMicrotask(() => process.nextTick(goOn));
+  queueMicrotask(() => process.nextTick(goOn));
 }

@@ -52,7 +52,7 @@ export class EndedSubjects {
 
   /**
    * Makes the moves that are due at a confirmed time (ms): of whole subjects the longest wait first, of compact ones those in a
-   * bounded part of all. A whole subject that ended after `loggedFromMs`, the time of the oldest entry of the log, stays whole:
+   * bounded part of all. A whole subject that ended at `loggedFromMs`, the time of the oldest entry of the log, or later stays whole:
    * the log still has its events, and compact it would never learn when they have left it.
    */
   async compact({ confirmedMs, retentionMs, loggedFromMs }: CompactTimes): Promise<EndedMoves> {
@@ -60,7 +60,7 @@ export class EndedSubjects {
     const due = await this.#redis.zrangebyscore(
       keys.ended,
       '-inf',
-      Math.min(confirmedMs - retentionMs, loggedFromMs),
+      Math.min(confirmedMs - retentionMs, loggedFromMs - 1),
       'LIMIT',
       0,
       MOST_MOVED,

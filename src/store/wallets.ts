@@ -228,10 +228,6 @@ export class WalletStore {
     await this.#redis.hset(this.#keys.wallet(wallet), facts);
   }
 
-  async open(wallet: SubjectId): Promise<OpenTransfer[]> {
-    return parseOpen(await this.#redis.hgetall(this.#keys.open(wallet)));
-  }
-
   /** Returns the open transfers of a wallet that are in memory; null for none. */
   heldOpen(wallet: SubjectId): OpenTransfers | null {
     return this.#open.get(wallet) ?? null;

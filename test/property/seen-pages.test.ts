@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
 import { asSubjectId, intentId, type SubjectId, walletId } from '../../src/domain/subjects/subject.ts';
 import { commitRecord } from '../../src/queues/polls/commit-record.ts';
 import type { PollContext } from '../../src/queues/polls/poll-context.ts';
@@ -19,13 +18,14 @@ import { startPolls } from '../../src/store/poll-start.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { syncConfig } from '../../src/store/sync-config.ts';
-import { openText, WalletStore } from '../../src/store/wallets.ts';
+import { WalletStore } from '../../src/store/wallets.ts';
 import { UpstreamClient } from '../../src/upstream/client/client.ts';
 import { commitDeps } from '../support/commit-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { logEntries } from '../support/log-entries.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { openTexts, storedOpen } from '../support/stored-open.ts';
 
 const ADDRESSES = [
   '0x1111111111111111111111111111111111111111',
@@ -182,9 +182,7 @@ class Side {
     }
     const { pages, wallets } = this.#memories[process] ?? this.#memory();
     const start = await this.#claim(wallet, wallets);
-    const textsOf = (transfers: readonly OpenTransfer[]) =>
-      transfers.map((transfer) => [transfer.subject, openText(transfer)]).sort();
-    expect(textsOf(start.open.transfers)).toEqual(textsOf(await wallets.open(wallet)));
+    expect(openTexts(start.open.transfers)).toEqual(openTexts(await storedOpen(redis, keys, wallet)));
     if (ended !== undefined) {
       await this.poll(ended);
       const subject = intentId(hashOf(ended.transfer + 1));
@@ -270,7 +268,7 @@ class Side {
       })),
       open: await Promise.all(
         WALLETS.map(async (wallet) =>
-          (await this.#deps.stores.wallets.open(asSubjectId(wallet)))
+          (await storedOpen(redis, this.#keys, asSubjectId(wallet)))
             .map(({ subject, status }) => `${subject} ${status}`)
             .sort(),
         ),

@@ -7,6 +7,7 @@ import type { PollStart } from '../../src/store/poll-start.ts';
 import { openText, WalletStore } from '../../src/store/wallets.ts';
 import { PlanStage, wallets } from '../support/plan-stage.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
+import { openTexts, storedOpen } from '../support/stored-open.ts';
 
 const [WALLET] = wallets(1) as [SubjectId];
 const SINCE_MS = 1_795_000_000_000;
@@ -18,7 +19,7 @@ afterAll(() => {
 
 const TRANSFERS = fc.subarray([0, 1, 2, 3], { maxLength: 2 });
 
-/** The changes of a poll; `isUnread`: those of the open ones that were not read, where `isOutdated` another commit came since. */
+/** The changes of a poll; `unread`: open ones that were not read; where `isOutdated`, another commit came since. */
 const CHANGES = fc.record({
   open: TRANSFERS,
   unread: TRANSFERS,
@@ -72,10 +73,6 @@ function observedOf({ open, token }: PollStart, changes: Changes, moves: number)
   return { ...texts, ended, ...(isChanged ? { after: change } : {}) };
 }
 
-function textsOf(transfers: readonly OpenTransfer[]): [string, string][] {
-  return transfers.map((transfer): [string, string] => [transfer.subject, openText(transfer)]).sort();
-}
-
 test('the open transfers in the memory of a process are those in Redis, or are read again', async () => {
   const seen = { fromMemory: 0, anew: 0 };
   await fc.assert(
@@ -94,7 +91,7 @@ test('the open transfers in the memory of a process are those in Redis, or are r
         const before = store.heldOpen(WALLET);
         const start = claimed === null ? null : await stage.take(claimed, 'p1', store);
         if (start === null) throw new Error('the wallet was not claimed');
-        expect(textsOf(start.open.transfers)).toEqual(textsOf(await store.open(WALLET)));
+        expect(openTexts(start.open.transfers)).toEqual(openTexts(await storedOpen(redis, keys, WALLET)));
         if (start.open === before) seen.fromMemory += 1;
         else seen.anew += 1;
         for (const { noted, isOver } of meanwhile) {

@@ -19,6 +19,17 @@ test('pieces of work run in the order of their requests', async () => {
   expect(ran).toEqual([0, 1, 2, 3]);
 });
 
+test('many pieces take little longer each than few', async () => {
+  const msOf = async (count: number): Promise<number> => {
+    const beganMs = performance.now();
+    await Promise.all(Array.from({ length: count }, () => itsTurn()));
+    return (performance.now() - beganMs) / count;
+  };
+  await msOf(5_000);
+  const few = await msOf(5_000);
+  expect(await msOf(100_000)).toBeLessThan(20 * few);
+});
+
 test('a piece runs at once where no other is under way', async () => {
   await nextTurn();
   const ran: string[] = [];

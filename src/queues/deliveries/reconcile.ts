@@ -239,9 +239,10 @@ export class Reconcile {
     await Promise.all([
       registry.prune(beforeMs),
       tracked.prune(beforeMs, (quote) => importedQuotes.isOwn(quote)),
-      this.#trimLog(beforeMs).finally(() => this.#compactEnded(confirmedMs)),
+      this.#trimLog(beforeMs),
       stores.replays.trim(beforeMs),
       stores.learned.trim(beforeMs),
+      this.#compactEnded(confirmedMs),
       stores.wallets.trimUnswept((wallet) => stores.plan.isTracked(wallet)),
     ]);
   }

@@ -24,9 +24,9 @@
                           alarmMs: ms after which it is requested; none for never
                           lane: "first" for a subject that the upstream has not shown yet
                           observed: { facts: [field, value, …], open: [subject, value, …], unread: [subject, value, …],
-                          moves, ended: [subject, …], version: [before the poll or "", after it], shown: [subject, …], covered: [subject, ms to its alarm or "", virtual
-                          wait, longest wait in ms, …], coverMs }: subjects that a page has shown, and those that need no
-                          poll of their own as long as pages show them
+                          moves, ended: [subject, …], version: [before the poll or "", after it], shown: [subject, …],
+                          covered: [subject, ms to its alarm or "", virtual wait, longest wait in ms, …], coverMs }:
+                          subjects that a page has shown, and those that need no poll of their own as long as pages show them
 
   returns list of text
     For each poll "stale" when the claim is another's by now: then only the observations are stored; "answer" when the state of

@@ -64,11 +64,12 @@ local plan = openPlan(KEYS.plan, ARGV.atMs, { 'dv', 'dt', 'wallets' })
 -- Returns the transfers of a wallet that have not ended, with their version; none where the process has that version.
 local function readOpen(openKey, held, token)
   local version = redis.call('HGET', openKey, 'version')
-  if version and version == held then return {}, version end
+  if held ~= '' and version == held then return {}, version end
   local open = redis.call('HGETALL', openKey)
   if #open == 0 then return open, '' end
-  if not version then redis.call('HSET', openKey, 'version', token) end
-  return open, version or token
+  if version and version ~= '' then return open, version end
+  redis.call('HSET', openKey, 'version', token)
+  return open, token
 end
 
 local endpointGroup = openEndpointGroup(KEYS.endpointGroup, plan)
@@ -141,9 +142,9 @@ local function startPoll(at)
     if not isWanted[all[i]] then redis.call('HDEL', claimsKey, all[i]) end
   end
   local isQuote = kindOf(subject) == 'quote'
-  -- A foreign time counts as none: a number that cannot be read would concern all polls of the reply.
   local open, openVersion = {}, ''
   if isWallet then open, openVersion = readOpen(openKey, ARGV.polls[at].openVersion, claim.token) end
+  -- A foreign time counts as none: a number that cannot be read would concern all polls of the reply.
   local polledAt = not isWallet and number(redis.call('ZSCORE', polledKey(plan, subject), subject), nil)
   return {
     ARGV.polls[at].token, claim.token, text(claim.slot - plan.now), claim.lane,
