@@ -24,6 +24,13 @@ export const CACHES = {
     bytes: 8_388_608,
     full: 'Drops those of the wallet that was polled longest ago. They are read from Redis again.',
   },
+  // A usual one has 1 kB.
+  heldSubjects: {
+    place: 'Transfers under way as this process last stored them',
+    entries: null,
+    bytes: 8_388_608,
+    full: 'Drops the transfer that changed longest ago. It is read from Redis when it changes.',
+  },
   // An entry that the relay read is read again when it is sent, up to 1,000 entries later. A usual entry has 2 kB.
   logEntries: {
     place: 'Parsed entries of the event log (unpacked texts, as UTF-8)',

@@ -84,7 +84,7 @@ export function parseEntry(id: string, stored: readonly string[]): LogEntry {
   };
 }
 
-/** Returns the fields of an entry as commands/commit-11.lua stores them. */
+/** Returns the fields of an entry as commands/commit-12.lua stores them. */
 export function eventFields(
   packed: string,
   { claimKeys, withheld }: { claimKeys: string; withheld: string },

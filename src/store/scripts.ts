@@ -172,7 +172,7 @@ export const scripts = {
   }),
   /** Stores the snapshot of a subject from a response, and the event that follows from it, in one step. */
   commit: script({
-    file: 'commit-11',
+    file: 'commit-12',
     keys: [
       'subject',
       'claims',
@@ -185,6 +185,7 @@ export const scripts = {
       'subjectEntries',
       'trimmed',
       'openStatusPlan',
+      'promised',
     ],
     args: {
       subject: arg.text,
@@ -207,13 +208,15 @@ export const scripts = {
       epoch: arg.number,
       commits: arg.number,
       isFollowed: arg.flag,
+      basis: arg.optional(arg.json),
     },
     reply: reply.fields({
-      outcome: reply.oneOf('committed', 'already', 'superseded', 'gone', 'taken', 'behind'),
+      outcome: reply.oneOf('committed', 'already', 'superseded', 'gone', 'taken', 'behind', 'outdated'),
       commit: reply.text,
       entry: reply.text,
       claimKeys: reply.text,
       withheld: reply.text,
+      polledAtMs: reply.optional(reply.number),
     }),
   }),
   /** Makes the due moves of subjects that are no longer tracked (see store/ended-subjects.ts). */

@@ -12,6 +12,7 @@ import type { CheckEnding } from './checks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Epoch } from './epoch.ts';
 import type { OwnEntries } from './event-log.ts';
+import { type Basis, basisOf, HeldSubjects } from './held-subjects.ts';
 import type { Keys } from './keys.ts';
 import { eventFields } from './log-entry.ts';
 import { openText } from './open-transfers.ts';
@@ -24,21 +25,27 @@ import { SubjectEntries } from './subject-entries.ts';
 
 /**
  * The stored state of a subject: its snapshot, the claims of the subscriptions that still want it, and its last successful
- * poll (Redis time, null for one that is not tracked). `promised` are the promises of its quote, where known.
+ * poll (Redis time, null for one that is not tracked). `promised` are the promises of its quote, where known. `basis`: it was
+ * not read, so that it may only serve a commit, which compares it (`seenAtMs` is null then).
  */
 export type SubjectEntry = {
   snapshot: Snapshot | null;
   claims: Claim[];
   seenAtMs: number | null;
   promised: Promised | null;
+  basis?: Basis;
 };
 
 /** The state of a subject that was never seen. */
 export const UNSEEN_SUBJECT: SubjectEntry = { snapshot: null, claims: [], seenAtMs: null, promised: null };
 
-/** One commit. `token` identifies its content, so that an equal commit is recognised. */
+/**
+ * One commit. `token` identifies its content, so that an equal commit is recognised. `before` is the state by which it was
+ * decided, where its snapshot and event may serve the next one.
+ */
 export type Commit = {
   subject: SubjectId;
+  before?: SubjectEntry;
   asOf: string;
   token: string;
   claims: readonly Claim[];
@@ -56,11 +63,13 @@ export type Commit = {
 
 /**
  * The result of a commit. `committed` once for its content, also where a client library has sent it twice; `already` where
- * another commit has stored the same. `gone` and `taken` only where a check was to end.
+ * another commit has stored the same. `gone` and `taken` only where a check was to end, `outdated` only where the state before
+ * was not read. `seenAtMs` is that state's then.
  */
 export type CommitResult = {
   outcome: Exclude<Awaited<ReturnType<typeof scripts.commit>>['outcome'], 'behind'>;
   commit: string;
+  seenAtMs: number | null;
 };
 
 /** The registry of subjects: snapshots and claims. */
@@ -71,6 +80,7 @@ export class SubjectStore {
   readonly #onForeign: OnForeign;
   readonly epoch: Epoch;
   readonly #own: OwnEntries | null;
+  readonly #held = new HeldSubjects();
   #countCursor = '0';
 
   constructor(
@@ -89,6 +99,21 @@ export class SubjectStore {
   /** Reads many subjects that a response shows, in one round trip: the untracked ones are stored from now for the retention. */
   async readShown(subjects: readonly SubjectId[]): Promise<SubjectEntry[]> {
     return this.#read(subjects, { areShown: true, isWhole: true });
+  }
+
+  /**
+   * Returns a transfer as this process last stored it, or as one that was never seen where it may be new; null where it must be
+   * read. `status`: that of Redis, in lower case, where that is known.
+   */
+  recall(
+    subject: SubjectId,
+    { status, mayBeNew }: { status: string | null; mayBeNew: boolean },
+  ): SubjectEntry | null {
+    const stored = this.#held.get(subject, { mayBeNew });
+    if (stored === null) return null;
+    const known = this.known(subject, { ...stored, polledAtMs: null, promised: '' });
+    const isAsKnown = status === null || known.snapshot?.status.toLowerCase() === status;
+    return isAsKnown ? { ...known, basis: basisOf(stored) } : null;
   }
 
   /** Reads many subjects in one round trip, without extending their retention. */
@@ -215,7 +240,9 @@ export class SubjectStore {
       claimKeys: event.claimKeys ?? false,
     };
     const packed = event === undefined ? null : pack(JSON.stringify(event.event));
-    const { entry, claimKeys, withheld, ...done } = await scripts.commit(this.#redis, {
+    const call = randomBytes(6).toString('base64url');
+    const fields = snapshot === undefined ? null : snapshotFields(snapshot);
+    const { entry, claimKeys, withheld, polledAtMs, ...done } = await scripts.commit(this.#redis, {
       keys: {
         subject: keys.subject(subject),
         claims: keys.claims(subject),
@@ -228,12 +255,13 @@ export class SubjectStore {
         subjectEntries: keys.subjectEntries(subject),
         trimmed: keys.trimmed,
         openStatusPlan: keys.plan('open-status'),
+        promised: keys.promised,
       },
       args: {
         subject,
         token: commit.token,
         asOf: commit.asOf,
-        snapshot: snapshot ? snapshotFields(snapshot) : null,
+        snapshot: fields,
         counted,
         event: packed,
         meta: meta ?? null,
@@ -246,16 +274,17 @@ export class SubjectStore {
         latestMs: Math.round(commit.track?.latestMs ?? 0),
         open,
         check: commit.check ?? null,
-        call: randomBytes(6).toString('base64url'),
+        call,
         epoch,
         commits: this.epoch.commits,
         isFollowed: keys.statusSource === 'both' && shown !== undefined && isFollowed(subject, shown),
+        basis: commit.before?.basis ?? null,
       },
     });
     if (done.outcome === 'behind') {
       // As for a superseded response: the next poll starts from the state of Redis.
       this.epoch.checkSoon();
-      return { outcome: 'superseded', commit: done.commit };
+      return { outcome: 'superseded', commit: done.commit, seenAtMs: null };
     }
     if (done.outcome === 'committed') {
       this.epoch.noteCommit(epoch, { commits: Number(done.commit), entry });
@@ -263,7 +292,35 @@ export class SubjectStore {
         this.#own?.add({ id: entry, fields: eventFields(packed, { claimKeys, withheld }) });
       }
     }
-    return { outcome: done.outcome, commit: done.commit };
+    this.#hold(commit, {
+      call,
+      number: done.commit,
+      fields,
+      isStored: done.outcome === 'committed',
+      isOpen: open !== '',
+    });
+    const seenAtMs = commit.before?.basis === undefined ? (commit.before?.seenAtMs ?? null) : polledAtMs;
+    return { outcome: done.outcome, commit: done.commit, seenAtMs };
+  }
+
+  /** Holds a transfer under way for its next commit, where this one leaves nothing about it that only a read would show. */
+  #hold(
+    { subject, before, event, unconfirmed, claims }: Commit,
+    { call, number, fields, isStored, isOpen }: CommitEnd,
+  ): void {
+    const isPlain = before !== undefined && before.promised === null && event?.claimKeys === null;
+    if (!isStored || !isOpen || !isPlain || fields === null) {
+      this.#held.drop(subject);
+      return;
+    }
+    const doubt = unconfirmed === undefined ? (before.snapshot?.unconfirmed ?? 'clear') : unconfirmed;
+    const texts = {
+      call,
+      commit: number,
+      unconfirmed: doubt === 'clear' ? '' : unconfirmedText(doubt),
+      fields,
+    };
+    this.#held.note(subject, texts, { known: before.claims, fresh: claims });
   }
 
   /** Adds claims to a subject that its next poll serves, and requests that poll. True when one was new. */
@@ -298,6 +355,15 @@ export class SubjectStore {
 
 /** A subject with a snapshot, and when it was first seen or its last event was made (Redis time, ms). */
 export type ChangedSubject = { subject: string; atMs: number };
+
+/** What a commit stored: `isOpen` for a transfer under way. */
+type CommitEnd = {
+  call: string;
+  number: string;
+  fields: readonly string[] | null;
+  isStored: boolean;
+  isOpen: boolean;
+};
 
 const COUNTED_AT_ONCE = 200;
 

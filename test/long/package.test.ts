@@ -81,7 +81,7 @@ test('the package has JavaScript with types and source maps, and nothing of test
       'dist/src/domain/events/event.d.ts',
     ],
     ...[
-      'dist/src/store/commands/commit-11.lua',
+      'dist/src/store/commands/commit-12.lua',
       'dist/src/store/commands/include/plan.lua',
       'dist/sandbox/sandbox.js',
       'dist/demo/run.js',

@@ -94,6 +94,7 @@ test('each cache of the table has one module, which takes its bounds from there'
   expect(owners).toEqual({
     seenPages: ['queues/polls/seen-pages.ts'],
     openTransfers: ['store/wallets.ts'],
+    heldSubjects: ['store/held-subjects.ts'],
     logEntries: ['store/event-log.ts'],
     ownEntries: ['store/event-log.ts'],
     subscriptions: ['store/definitions.ts'],

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** Name of a source file in a comment: `store/lease.ts`, `commit-11.lua`. */
+/** Name of a source file in a comment: `store/lease.ts`, `commit-12.lua`. */
 const NAMED = /(?<![\w/.'"`*-])(?:[\w-]+\/)*[\w-]+\.(?:ts|lua)\b/g;
 
 test('comments of the sources name only files that exist', async () => {

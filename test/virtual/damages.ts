@@ -114,7 +114,7 @@ export const DAMAGES: readonly Damage[] = [
   },
   {
     rule: 'changes before the start are history',
-    // The check here and that in commit-11.lua cover for each other: both use this start.
+    // The check here and that in commit-12.lua cover for each other: both use this start.
     file: 'src/store/commands/resolve-subscription-start-2.lua',
     find: "return string.format('%.0f', math.floor((at + offset) / 1000))",
     replace: "return '0'",

@@ -30,9 +30,11 @@ import type { CommitContext } from './poll-context.ts';
 /**
  * Result of a record: the outcome, the current snapshot as far as this process knows it, and whether anything was stored.
  * `isSettled`: the same record once more would change nothing; `isCounted`: the commit was counted with the wallets (`moves`).
+ * `before` is the state by which it was decided; `outdated`: that was not read, does not hold, and must be read.
  */
 export type IngestedRecord = {
-  outcome: Decision['outcome'] | 'superseded';
+  outcome: Decision['outcome'] | 'superseded' | 'outdated';
+  before: SubjectEntry;
   snapshot: Snapshot | null;
   stored: boolean;
   isSettled: boolean;
@@ -50,6 +52,7 @@ export async function commitRecord(
   observation: RecordContext,
 ): Promise<IngestedRecord> {
   const ingested = await ingestRecord(deps, record, known, observation);
+  if (ingested.outcome === 'outdated') return ingested;
   noteEstimate(deps, record, known.promised);
   const { outcome, snapshot } = ingested;
   const { promised } = known;
@@ -104,17 +107,12 @@ async function ingestRecord(
   const fresh = observation.claims.filter((claim) => !isNotified(known, claim, record));
   const { decision, claimKeys } = await decideFor(deps, record, known, { fresh, ...observation });
   if (known.snapshot === null && record.status.toLowerCase() === UNKNOWN) {
-    signalDecision(deps.signals, record, decision);
-    const { outcome } = decision;
-    return { outcome, snapshot: null, stored: false, isSettled: outcome === 'unchanged', isCounted: false };
+    return endWithout(deps, record, { known, decision });
   }
   const commit = commitOf(deps, joined, { known, decision, claimKeys }, { fresh, ...observation });
   if (commit === null) {
-    signalDecision(deps.signals, record, decision);
-    learn(deps, record, known, { decision, nowMs: observation.nowMs });
-    const { outcome } = decision;
-    const { snapshot } = known;
-    return { outcome, snapshot, stored: false, isSettled: outcome === 'unchanged', isCounted: false };
+    if (known.basis === undefined) learn(deps, record, known, { decision, nowMs: observation.nowMs });
+    return endWithout(deps, record, { known, decision });
   }
   await claimNamed(deps, record, merge(known.claims, fresh));
   const reported = commit.event !== undefined || (known.snapshot?.reported ?? false);
@@ -127,11 +125,12 @@ async function ingestRecord(
     const kind = subjectKind(subject);
     deps.signals.emit('record.decided', { subject, kind, outcome: 'superseded', reason: null });
     if (!observation.exact && isPollable(subject)) await deps.stores.plan.pollSoon([subject]);
-    const { snapshot } = known;
-    return { outcome: 'superseded', snapshot, stored: false, isSettled: false, isCounted: false };
+    return notStored(known, 'superseded');
   }
+  if (result.outcome === 'outdated') return notStored(known, 'outdated');
+  const before = { ...known, seenAtMs: result.seenAtMs };
   signalDecision(deps.signals, record, decision);
-  if (result.outcome === 'committed') learn(deps, record, known, { decision, nowMs: observation.nowMs });
+  if (result.outcome === 'committed') learn(deps, record, before, { decision, nowMs: observation.nowMs });
   // The process that committed an event emits it.
   if (commit.event && result.outcome === 'committed') {
     const { event } = commit.event;
@@ -144,6 +143,7 @@ async function ingestRecord(
   const isCounted = result.outcome === 'committed';
   return {
     outcome: decision.outcome,
+    before,
     snapshot: after === null ? null : { ...after, commit: Number(result.commit) },
     stored: true,
     isSettled:
@@ -153,6 +153,21 @@ async function ingestRecord(
       isSettledBy(deps, raw, { ...known, snapshot: after }, observation),
     isCounted,
   };
+}
+
+/** The result of a record that changes nothing. What was not read shows no such thing. */
+function endWithout(
+  { signals }: CommitContext,
+  record: UpstreamRecord,
+  { known, decision }: { known: SubjectEntry; decision: Decision },
+): IngestedRecord {
+  if (known.basis !== undefined) return notStored(known, 'outdated');
+  signalDecision(signals, record, decision);
+  return { ...notStored(known, decision.outcome), isSettled: decision.outcome === 'unchanged' };
+}
+
+function notStored(before: SubjectEntry, outcome: IngestedRecord['outcome']): IngestedRecord {
+  return { outcome, before, snapshot: before.snapshot, stored: false, isSettled: false, isCounted: false };
 }
 
 /** True when a record that was just stored would change nothing if it came again. One that was new is to be planned first. */
@@ -268,7 +283,7 @@ function commitOf(
   const before = known.snapshot;
   const { epoch } = stores.subjects.epoch.begun;
   const present: { present?: Snapshot } = before === null ? {} : { present: before };
-  const base: Commit = { subject, asOf, token: '-', claims: fresh, ...present };
+  const base: Commit = { subject, before: known, asOf, token: '-', claims: fresh, ...present };
   // An answer without a status of its own confirms and refutes nothing.
   const isSettled = before?.unconfirmed != null && !isBehind;
   const settled: { unconfirmed?: 'clear' } = isSettled ? { unconfirmed: 'clear' } : {};

@@ -16,7 +16,7 @@ import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type SubjectEntry, UNSEEN_SUBJECT } from '../../store/subjects.ts';
 import type { TooLarge } from '../../upstream/client/failure.ts';
-import { commitRecord } from './commit-record.ts';
+import { commitRecord, type IngestedRecord } from './commit-record.ts';
 import { planOf } from './plan-subject.ts';
 import type { PollContext } from './poll-context.ts';
 
@@ -58,38 +58,35 @@ const SETTLED = /^(\d+):(-?\d+)$/;
 
 /** Ingests a wallet page's records under its subscribers' claims. Null for a page that waits: its history is not known yet. */
 export async function ingestPage(deps: PollContext, page: Page): Promise<IngestedPage | null> {
-  const { response, answeredMs, start } = page;
+  const { response, start } = page;
   const watching = await pageClaims(deps, page);
   const { once: shown, again } = separate(response.results);
   const once = shown.flatMap(({ record }) => record ?? []);
-  const known = await deps.stores.subjects.readShown(once.map((record) => record.subject));
+  const before = await statesOf(deps, once, {
+    open: page.open,
+    mayRecall: !watching.some(({ isDoubtful }) => isDoubtful),
+  });
   if (
-    known.some(({ claims: served }) => watching.some((one) => one.isDoubtful && !isServed(served, one.claim)))
+    before.some(({ claims: served }) =>
+      watching.some((one) => one.isDoubtful && !isServed(served, one.claim)),
+    )
   )
     return null;
   const claims = watching.map(({ claim }) => claim);
-  const expired = await expiredAmong(deps, page, { records: once, known });
-  const results = await Promise.allSettled(
-    once.map(async (record, index) => {
-      const state = known[index] ?? UNSEEN_SUBJECT;
-      const wallet = expired.has(record.subject) ? expired.wallet : null;
-      // A page with one change waits for no other page.
-      if (index > 0) await itsTurn();
-      const committed = await commitRecord(deps, record, state, {
-        asOf: start.asOf,
-        nowMs: answeredMs,
-        price: start.price,
-        exact: false,
-        claims: wallet === null ? claims : claimsOnExpired(claims, wallet),
-      });
-      const { outcome } = committed;
-      if (wallet !== null && outcome === 'history' && isExpired(record, { claims, wallet })) {
-        deps.signals.emit('record.forgotten', { subject: record.subject });
-        deps.log.info({ subject: record.subject, status: record.status }, 'record.forgotten');
-      }
-      return { ...committed, isCurrent: outcome !== 'stale' && outcome !== 'superseded' };
-    }),
+  const results = await commitAll(deps, page, { records: once, states: before, claims });
+  const outdated = results.flatMap((result, index) =>
+    result.status === 'fulfilled' && result.value.outcome === 'outdated' ? index : [],
   );
+  if (outdated.length > 0) {
+    const records = outdated.flatMap((index) => once[index] ?? []);
+    const states = await deps.stores.subjects.readShown(records.map(({ subject }) => subject));
+    const again = await commitAll(deps, page, { records, states, claims });
+    for (const [index, result] of again.entries()) results[outdated[index] ?? -1] = result;
+  }
+  const known = before.map((state, index) => {
+    const result = results[index];
+    return result?.status === 'fulfilled' ? result.value.before : state;
+  });
   // A record that cannot be ingested must not hold up the other records of its page.
   results.forEach((result, index) => {
     if (result.status === 'fulfilled') return;
@@ -161,6 +158,58 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
   // Tracked again: its entry in the plan was lost, or its tracking had ended with a former status.
   if (untracked.length > 0) await deps.stores.plan.track(untracked);
   return ingested;
+}
+
+/** Reads the states of records, as far as this process does not hold them from their last commit. */
+async function statesOf(
+  { stores: { subjects }, rules }: PollContext,
+  records: readonly UpstreamRecord[],
+  { open, mayRecall }: { open: Page['open']; mayRecall: boolean },
+): Promise<SubjectEntry[]> {
+  const recalled = records.map((record) => {
+    const { subject } = record;
+    const status = open.get(subject)?.status ?? null;
+    // One that may have been removed after its retention seems new, too.
+    const mayBeNew = status === null && !mayBeExpired(record, rules.finished);
+    return mayRecall ? subjects.recall(subject, { status, mayBeNew }) : null;
+  });
+  const unread = records.filter((_, index) => recalled[index] === null);
+  const read = await subjects.readShown(unread.map(({ subject }) => subject));
+  return recalled.map((state) => state ?? read.shift() ?? UNSEEN_SUBJECT);
+}
+
+/** Commits records by their states, in any order. */
+async function commitAll(
+  deps: PollContext,
+  page: Page,
+  {
+    records,
+    states,
+    claims,
+  }: { records: readonly UpstreamRecord[]; states: readonly SubjectEntry[]; claims: Claim[] },
+): Promise<PromiseSettledResult<IngestedRecord & { isCurrent: boolean }>[]> {
+  const { asOf, price } = page.start;
+  const expired = await expiredAmong(deps, page, { records, known: states });
+  return Promise.allSettled(
+    records.map(async (record, index) => {
+      const wallet = expired.has(record.subject) ? expired.wallet : null;
+      // A page with one change waits for no other page.
+      if (index > 0) await itsTurn();
+      const committed = await commitRecord(deps, record, states[index] ?? UNSEEN_SUBJECT, {
+        asOf,
+        nowMs: page.answeredMs,
+        price,
+        exact: false,
+        claims: wallet === null ? claims : claimsOnExpired(claims, wallet),
+      });
+      const { outcome } = committed;
+      if (wallet !== null && outcome === 'history' && isExpired(record, { claims, wallet })) {
+        deps.signals.emit('record.forgotten', { subject: record.subject });
+        deps.log.info({ subject: record.subject, status: record.status }, 'record.forgotten');
+      }
+      return { ...committed, isCurrent: outcome !== 'stale' && outcome !== 'superseded' };
+    }),
+  );
 }
 
 /** Notes the open transfers among the records that were not read, since they are as they were. */

@@ -1,11 +1,11 @@
 --[[
-  Ends a check without an event. A check with an event ends in the commit of that event (see commit-11.lua).
+  Ends a check without an event. A check with an event ends in the commit of that event (see commit-12.lua).
 
   KEYS
     checks  keys  base of the keys of checks (include/check.lua)
 
   ARGV
-    ending  json  as `check` of commit-11.lua
+    ending  json  as `check` of commit-12.lua
 
   returns "ended" | "gone" | "taken"
     See include/check.lua.

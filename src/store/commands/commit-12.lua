@@ -13,6 +13,7 @@
     subjectEntries   zset    entries of the events of the subject in the log (see store/subject-entries.ts)
     trimmed          string  the newest entry of the log that was trimmed
     openStatusPlan   hash    clock of the plan of the open source of statuses
+    promised         hash    intent -> promises of its quote
 
   ARGV
     subject         text     subject id
@@ -36,13 +37,17 @@
     epoch           number   epoch of the data that the process knows (see store/epoch.ts)
     commits         number   largest commit that the process has seen in it
     isFollowed      flag     true when the open source may report a step ahead of this snapshot: it is polled there too
+    basis           json?    the state by which the process decided, where it has not read it since the response:
+                             { call, unconfirmed, claims: list of key, value, ... }; all are empty for a subject that was never
+                             seen. No quote promised it anything
 
   returns
-    outcome    "committed" | "already" | "superseded" | "gone" | "taken" | "behind"
-    commit     text  number of the commit that the snapshot has
-    entry      text  entry of the event in the log; "" for none
-    claimKeys  text  subscription keys of the entry, as it stores them; "" for none
-    withheld   text  suspended ones for which it waits, as it stores them; "" for none
+    outcome     "committed" | "already" | "superseded" | "gone" | "taken" | "behind" | "outdated"
+    commit      text     number of the commit that the snapshot has
+    entry       text     entry of the event in the log; "" for none
+    claimKeys   text     subscription keys of the entry, as it stores them; "" for none
+    withheld    text     suspended ones for which it waits, as it stores them; "" for none
+    polledAtMs  number?  time of its last successful poll before, where there is a `basis`; none for one that is not tracked
 
   | Outcome     | Meaning                                                                                              |
   |-------------|------------------------------------------------------------------------------------------------------|
@@ -51,6 +56,7 @@
   | superseded  | the snapshot was written after `asOf`, or has the flag                                               |
   | gone, taken | the check may not end so (see include/check.lua)                                                     |
   | behind      | Redis went back, and is not synchronised yet: nothing was stored, no claims either                   |
+  | outdated    | the subject is not as `basis` states it: nothing was stored, no claims either                          |
 
   Only "committed" wrote snapshot and event, once for repeated calls too. Claims are stored in any case: a page showed the
   subject, after any other commit meanwhile. A commit from a response is counted with the wallets among its claims (`moves` in
@@ -76,7 +82,29 @@ local isCounter = counter and string.match(counter, '^%d+$') and tonumber(counte
 local epoch = redis.call('HMGET', KEYS.events .. ':epoch', 'epoch', 'state')
 local isEmptied = not epoch[1] and not counter and seen > 0
 if isEmptied or (epoch[1] or '1') ~= ARGV.epoch or epoch[2] == 'behind' or (isCounter and tonumber(counter) < seen) then
-  return { 'behind', '0', '', '', '' }
+  return { 'behind', '0', '', '', '', '' }
+end
+
+-- True when the subject is as the process holds it.
+local function isAsHeld(basis)
+  local stored = redis.call('HMGET', KEYS.subject, 'call', 'unconfirmed')
+  -- A repeated call has changed it itself.
+  if stored[1] == ARGV.call then return true end
+  if (stored[1] or '') ~= basis.call or (stored[2] or '') ~= basis.unconfirmed then return false end
+  local isKnown = basis.call ~= '' or (redis.call('EXISTS', KEYS.subject) == 0 and not readCompact(prefixOf(KEYS.subject, subject), subject))
+  if not isKnown or redis.call('HEXISTS', KEYS.promised, subject) == 1 then return false end
+  local all, claims = redis.call('HGETALL', KEYS.claims), {}
+  for i = 1, #basis.claims, 2 do claims[basis.claims[i]] = basis.claims[i + 1] end
+  for i = 1, #all, 2 do
+    if claims[all[i]] ~= all[i + 1] then return false end
+  end
+  return #all == #basis.claims
+end
+
+local basis, polledAtMs = ARGV.basis ~= '' and cjson.decode(ARGV.basis) or nil, ''
+if basis then
+  if not isAsHeld(basis) then return { 'outdated', '0', '', '', '', '' } end
+  polledAtMs = redis.call('ZSCORE', KEYS.plan .. ':polled:' .. string.match(subject, '^([^:]*):'), subject) or ''
 end
 
 -- All arguments are read before anything is written: Redis does not undo what a script did before an error.
@@ -239,7 +267,7 @@ if ARGV.isFollowed == '1' and outcome == 'committed' then
 end
 if outcome ~= 'committed' then
   local answer = outcome == 'already' and isResent and 'committed' or outcome
-  return { answer, string.format('%.0f', snapshotCommit), '', '', '' }
+  return { answer, string.format('%.0f', snapshotCommit), '', '', '', polledAtMs }
 end
 
 -- Without a response, the state stays what pages are compared with.
@@ -272,4 +300,4 @@ if redis.call('HEXISTS', KEYS.plan .. ':items', subject) == 1 then
 elseif not isNamedBy(currentClaims(KEYS.claims, KEYS.wanted), subject) then
   noteEnded(KEYS.subject, subject)
 end
-return { outcome, string.format('%.0f', snapshotCommit), entry, reportedText, withheldText }
+return { outcome, string.format('%.0f', snapshotCommit), entry, reportedText, withheldText, polledAtMs }
