@@ -34,15 +34,14 @@ export class HeldSubjects {
   note(
     subject: SubjectId,
     { call, commit, unconfirmed, fields }: CommitTexts,
-    claims: { known: readonly Claim[]; fresh: readonly Claim[] },
+    claims: readonly Claim[],
   ): void {
     const snapshot: { [field: string]: string } = { call, commit, eventId: '' };
     for (let index = 0; index + 1 < fields.length; index += 2) {
       snapshot[fields[index] ?? ''] = fields[index + 1] ?? '';
     }
     if (unconfirmed !== '') snapshot.unconfirmed = unconfirmed;
-    const all = [...claims.known, ...claims.fresh.map((claim) => ({ ...claim, served: true }))];
-    this.#held.set(subject, { snapshot, claims: Object.fromEntries(all.map(claimFields)) });
+    this.#held.set(subject, { snapshot, claims: Object.fromEntries(claims.map(claimFields)) });
   }
 }
 

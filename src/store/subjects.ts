@@ -4,9 +4,9 @@ import { isFollowed } from '../domain/changes/second-source.ts';
 import type { Event } from '../domain/events/event.ts';
 import { PROMISED, type Promised } from '../domain/events/event-schema.ts';
 import { type EndpointGroup, isPollable } from '../domain/subjects/kinds.ts';
-import type { Snapshot, Unconfirmed } from '../domain/subjects/record.ts';
-import { asSubjectId, eventKind, type SubjectId } from '../domain/subjects/subject.ts';
-import type { Claim } from '../domain/subjects/subscription.ts';
+import { type Snapshot, stageOf, type Unconfirmed } from '../domain/subjects/record.ts';
+import { asSubjectId, eventKind, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
+import { type Claim, claimsAfterEvent } from '../domain/subjects/subscription.ts';
 import { openTransfer } from '../domain/transfers/transfer-move.ts';
 import type { CheckEnding } from './checks.ts';
 import type { RedisClient } from './commands.ts';
@@ -297,7 +297,7 @@ export class SubjectStore {
       number: done.commit,
       fields,
       isStored: done.outcome === 'committed',
-      isOpen: open !== '',
+      isFinal: shown === undefined || stageOf(subject, shown.status).finishAfterMs === 0,
     });
     const seenAtMs = commit.before?.basis === undefined ? (commit.before?.seenAtMs ?? null) : polledAtMs;
     return { outcome: done.outcome, commit: done.commit, seenAtMs };
@@ -306,10 +306,14 @@ export class SubjectStore {
   /** Holds a transfer under way for its next commit, where this one leaves nothing about it that only a read would show. */
   #hold(
     { subject, before, event, unconfirmed, claims }: Commit,
-    { call, number, fields, isStored, isOpen }: CommitEnd,
+    { call, number, fields, isStored, isFinal }: CommitEnd,
   ): void {
-    const isPlain = before !== undefined && before.promised === null && event?.claimKeys === null;
-    if (!isStored || !isOpen || !isPlain || fields === null) {
+    const isPlain =
+      subjectKind(subject) === 'intent' &&
+      before !== undefined &&
+      before.promised === null &&
+      event?.claimKeys === null;
+    if (!isStored || isFinal || !isPlain || fields === null) {
       this.#held.drop(subject);
       return;
     }
@@ -320,7 +324,7 @@ export class SubjectStore {
       unconfirmed: doubt === 'clear' ? '' : unconfirmedText(doubt),
       fields,
     };
-    this.#held.note(subject, texts, { known: before.claims, fresh: claims });
+    this.#held.note(subject, texts, claimsAfterEvent(before.claims, claims));
   }
 
   /** Adds claims to a subject that its next poll serves, and requests that poll. True when one was new. */
@@ -356,13 +360,13 @@ export class SubjectStore {
 /** A subject with a snapshot, and when it was first seen or its last event was made (Redis time, ms). */
 export type ChangedSubject = { subject: string; atMs: number };
 
-/** What a commit stored: `isOpen` for a transfer under way. */
+/** What a commit stored. */
 type CommitEnd = {
   call: string;
   number: string;
   fields: readonly string[] | null;
   isStored: boolean;
-  isOpen: boolean;
+  isFinal: boolean;
 };
 
 const COUNTED_AT_ONCE = 200;

@@ -17,7 +17,7 @@ import { readRoute } from '../../domain/quotes/route.ts';
 import { isPollable, UNKNOWN } from '../../domain/subjects/kinds.ts';
 import type { Snapshot, UpstreamRecord } from '../../domain/subjects/record.ts';
 import { eventKind, intentId, subjectKind } from '../../domain/subjects/subject.ts';
-import { type Claim, isHistoryFor } from '../../domain/subjects/subscription.ts';
+import { type Claim, claimsAfterEvent, isHistoryFor } from '../../domain/subjects/subscription.ts';
 import { routeName } from '../../domain/transfers/transfer.ts';
 import { transferMove } from '../../domain/transfers/transfer-move.ts';
 import type { Signals } from '../../signals.ts';
@@ -30,11 +30,12 @@ import type { CommitContext } from './poll-context.ts';
 /**
  * Result of a record: the outcome, the current snapshot as far as this process knows it, and whether anything was stored.
  * `isSettled`: the same record once more would change nothing; `isCounted`: the commit was counted with the wallets (`moves`).
- * `before` is the state by which it was decided; `outdated`: that was not read, does not hold, and must be read.
+ * `claims` are those of the subject then. `before` is the state by which it was decided; `outdated`: that was not read, does not hold, and must be read.
  */
 export type IngestedRecord = {
   outcome: Decision['outcome'] | 'superseded' | 'outdated';
   before: SubjectEntry;
+  claims: Claim[];
   snapshot: Snapshot | null;
   stored: boolean;
   isSettled: boolean;
@@ -141,15 +142,17 @@ async function ingestRecord(
     if (move !== null) deps.signals.emit('transfer.moved', { move, eventId: event.id });
   }
   const isCounted = result.outcome === 'committed';
+  const isForAll = commit.event !== undefined && commit.event.claimKeys === null;
+  const claims = isForAll ? claimsAfterEvent(known.claims, fresh) : known.claims;
   return {
     outcome: decision.outcome,
     before,
+    claims,
     snapshot: after === null ? null : { ...after, commit: Number(result.commit) },
     stored: true,
     isSettled:
       isCounted &&
-      known.snapshot !== null &&
-      fresh.length === 0 &&
+      (isForAll || (known.snapshot !== null && fresh.length === 0)) &&
       isSettledBy(deps, raw, { ...known, snapshot: after }, observation),
     isCounted,
   };
@@ -167,10 +170,11 @@ function endWithout(
 }
 
 function notStored(before: SubjectEntry, outcome: IngestedRecord['outcome']): IngestedRecord {
-  return { outcome, before, snapshot: before.snapshot, stored: false, isSettled: false, isCounted: false };
+  const { snapshot, claims } = before;
+  return { outcome, before, claims, snapshot, stored: false, isSettled: false, isCounted: false };
 }
 
-/** True when a record that was just stored would change nothing if it came again. One that was new is to be planned first. */
+/** True when a record that was just stored would change nothing if it came again. */
 function isSettledBy(
   deps: CommitContext,
   raw: UpstreamRecord,

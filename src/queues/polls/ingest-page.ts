@@ -138,16 +138,17 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
   for (const [index, { subject }] of once.entries()) {
     const result = results[index];
     if (result?.status !== 'fulfilled' || result.value.snapshot === null || !isPollable(subject)) continue;
-    const { snapshot, isCurrent } = result.value;
-    const { snapshot: before = null, claims: others = [], seenAtMs = null } = known[index] ?? {};
+    const { snapshot, isCurrent, claims: others } = result.value;
+    const { snapshot: before = null, seenAtMs = null } = known[index] ?? {};
     const plan = planOf(deps, { subject, snapshot, claims: others }, { ...start, imported: null });
     const { isOver, alarmMs } = plan;
     if (isOver) ingested.ended.push(subject);
     else ingested.open.push(openTransfer(subject, snapshot, nowMs));
     if (!isOver && before !== null && seenAtMs === null) untracked.push(subject);
     // A record that a page shows behind its time, or twice, was just requested: that request must stay.
-    if (before === null || !isCurrent || again.includes(subject)) continue;
-    if (isOver && seenAtMs !== null) await deps.stores.plan.untrackFinished(subject, snapshot.commit);
+    if (!isCurrent || again.includes(subject)) continue;
+    if (isOver && before !== null && seenAtMs !== null)
+      await deps.stores.plan.untrackFinished(subject, snapshot.commit);
     if (!isOver && isCoveredByPages({ before, snapshot, claims: others })) {
       const stage = openTransfer(subject, snapshot, nowMs);
       const wait = coveredWait(stage, { nowMs, model: deps.learning.model });
@@ -236,14 +237,14 @@ function noteUnread(
 
 /** True when pages spare a transfer polls of its own: not one that is named, awaits its first answer or is unconfirmed. */
 function isCoveredByPages(shown: {
-  before: Snapshot;
+  before: Snapshot | null;
   snapshot: Snapshot;
   claims: readonly Claim[];
 }): boolean {
   const { before, snapshot, claims } = shown;
   return (
     snapshot.unconfirmed === null &&
-    before.unconfirmed === null &&
+    (before?.unconfirmed ?? null) === null &&
     claims.every(({ key, served }) => served && parseClaimKey(key).subject.startsWith('wallet:'))
   );
 }
