@@ -80,6 +80,12 @@ export class EventLog {
     return entry;
   }
 
+  /** Returns the entry that this process wrote. It is not parsed: it is as `read` would return it. */
+  readOwn({ id, fields, entry }: StoredEntry): LogEntry {
+    this.#read.set(id, { fields, entry });
+    return entry;
+  }
+
   #heldOf(id: string, fields: readonly string[]): LogEntry | null {
     const held = this.#read.peek(id);
     return held !== undefined && isSame(held.fields, fields) ? held.entry : null;
@@ -202,8 +208,8 @@ function isSame(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((text, index) => text === other[index]);
 }
 
-/** An entry of the log as Redis stores it. */
-export type StoredEntry = { id: string; fields: readonly string[] };
+/** An entry of the log with its fields, as Redis stores them. */
+export type StoredEntry = { id: string; fields: readonly string[]; entry: LogEntry };
 
 /**
  * The entries that this process has just written to the log, in order. Its relay opens them without waiting until it reads them;

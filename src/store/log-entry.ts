@@ -74,14 +74,27 @@ export function parseEntry(id: string, stored: readonly string[]): LogEntry {
   const claimKeys = CLAIM_KEYS.safeParse(fields.get('claimKeys'));
   if (!claimKeys.success) return unreadable(id, { list, fields, error: claimKeys.error });
   const withheld = CLAIM_KEYS.safeParse(fields.get('withheld') ?? '[]').data ?? [];
-  const { id: subject } = event.data.data.subject;
-  return {
-    kind: 'event',
-    id,
-    event: event.data,
-    claimKeys: claimKeys.data.map((key) => wholeKey(key, subject)),
-    withheld: withheld.map((key) => wholeKey(key, subject)),
-  };
+  return eventEntry(id, event.data, { claimKeys: claimKeys.data, withheld });
+}
+
+/** Builds the entry of an event that this process has just stored with these texts, as `parseEntry` reads it. */
+export function storedEntry(
+  id: string,
+  event: Event,
+  { claimKeys, withheld }: { claimKeys: string; withheld: string },
+): LogEntry {
+  const keysOf = (text: string): string[] => CLAIM_KEYS.parse(text === '' ? '[]' : text);
+  return eventEntry(id, event, { claimKeys: keysOf(claimKeys), withheld: keysOf(withheld) });
+}
+
+function eventEntry(
+  id: string,
+  event: Event,
+  { claimKeys, withheld }: { claimKeys: readonly string[]; withheld: readonly string[] },
+): LogEntry {
+  const { id: subject } = event.data.subject;
+  const whole = (keys: readonly string[]): string[] => keys.map((key) => wholeKey(key, subject));
+  return { kind: 'event', id, event, claimKeys: whole(claimKeys), withheld: whole(withheld) };
 }
 
 /** Returns the fields of an entry as commands/commit-12.lua stores them. */

@@ -14,7 +14,7 @@ import type { Epoch } from './epoch.ts';
 import type { OwnEntries } from './event-log.ts';
 import { type Basis, basisOf, HeldSubjects } from './held-subjects.ts';
 import type { Keys } from './keys.ts';
-import { eventFields } from './log-entry.ts';
+import { eventFields, storedEntry } from './log-entry.ts';
 import { openText } from './open-transfers.ts';
 import { pack } from './packed.ts';
 import { parseMember } from './plan-members.ts';
@@ -288,8 +288,10 @@ export class SubjectStore {
     }
     if (done.outcome === 'committed') {
       this.epoch.noteCommit(epoch, { commits: Number(done.commit), entry });
-      if (entry !== '' && packed !== null) {
-        this.#own?.add({ id: entry, fields: eventFields(packed, { claimKeys, withheld }) });
+      if (entry !== '' && event !== undefined && packed !== null) {
+        const texts = { claimKeys, withheld };
+        const stored = storedEntry(entry, event.event, texts);
+        this.#own?.add({ id: entry, fields: eventFields(packed, texts), entry: stored });
       }
     }
     this.#hold(commit, {

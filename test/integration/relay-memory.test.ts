@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { expect, inject, test } from 'vitest';
 import { Relay } from '../../src/queues/deliveries/relay.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
-import { OwnEntries } from '../../src/store/event-log.ts';
+import { OwnEntries, type StoredEntry } from '../../src/store/event-log.ts';
+import { parseEntry } from '../../src/store/log-entry.ts';
 import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { type Desired, syncConfig } from '../../src/store/sync-config.ts';
 import { eventually } from '../support/eventually.ts';
@@ -147,7 +148,7 @@ test('a relay that remembers its last round opens what one opens that reads ever
           for (const { isOwn, ...event } of made) {
             const [id = ''] = await appendEvents(quick.redis, quick.keys, [event]);
             const [stored] = isOwn ? await quick.redis.xrange(quick.keys.events, id, id) : [];
-            if (stored !== undefined) quick.own.add({ id, fields: stored[1] });
+            if (stored !== undefined) quick.own.add(asWritten(id, stored[1]));
           }
           await settledBy(plain);
           await settled(quick);
@@ -180,7 +181,7 @@ test('an entry that is passed on is opened behind those that nobody passed on', 
       atMs: atMs + sequence,
     }));
     const last = (await appendEvents(redis, keys, made)).at(-1) ?? '';
-    for (const [, fields] of await redis.xrange(keys.events, last, last)) own.add({ id: last, fields });
+    for (const [, fields] of await redis.xrange(keys.events, last, last)) own.add(asWritten(last, fields));
     all.push(...made.map(madeEventId));
     await eventually('the receiver has read the log', async () => {
       return (await redis.hget(keys.cursors, 'backend')) === (await events.newest());
@@ -194,4 +195,9 @@ test('an entry that is passed on is opened behind those that nobody passed on', 
 
 async function settledBy(plain: Awaited<ReturnType<typeof staged>>): Promise<void> {
   while ((await plain.relay.round()).more);
+}
+
+/** An entry as the process that wrote it has it in memory. */
+function asWritten(id: string, fields: string[]): StoredEntry {
+  return { id, fields, entry: parseEntry(id, fields) };
 }

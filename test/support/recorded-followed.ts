@@ -3,6 +3,7 @@ import { decide, withStatus } from '../../src/domain/changes/decide.ts';
 import type { Transition } from '../../src/domain/changes/decision.ts';
 import { nextSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import type { Event } from '../../src/domain/events/event.ts';
+import { STORED_EVENT } from '../../src/domain/events/event-schema.ts';
 import { makeEvent } from '../../src/domain/events/make-event.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.ts';
@@ -50,7 +51,13 @@ export class FollowedSubject {
     const { subject } = this;
     const next = nextSnapshot(before, decision.accepted, { subject, nowMs: this.#nowMs, event: isEvent });
     this.snapshot = { ...next, commit: 1, reported: true };
-    if (isEvent) this.events.push(this.#event(decision.transition, before, decision.accepted));
+    if (isEvent) {
+      const event = this.#event(decision.transition, before, decision.accepted);
+      // The process that stores it sends it as it is, others as they read it: the same bytes.
+      const text = JSON.stringify(event);
+      expect(JSON.stringify(STORED_EVENT.parse(JSON.parse(text)))).toBe(text);
+      this.events.push(event);
+    }
     return true;
   }
 

@@ -1,8 +1,9 @@
 import { queryObjects } from 'node:v8';
 import { expect, test } from 'vitest';
 import { OwnEntries } from '../../src/store/event-log.ts';
+import { parseEntry } from '../../src/store/log-entry.ts';
 
-const ENTRY = { id: '1-0', fields: [] };
+const ENTRY = { id: '1-0', fields: [], entry: parseEntry('1-0', []) };
 
 test('waits for own entries that never come leave nothing in memory', async () => {
   const own = new OwnEntries();

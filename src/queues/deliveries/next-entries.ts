@@ -35,7 +35,7 @@ export class NextEntries {
       const waiting = this.#read(after, endMs);
       const read = await (mayBeOwn ? Promise.race([waiting, own.came()]) : waiting);
       if (read === undefined) {
-        const entries = own.take(after).map(({ id, fields }) => this.#events.read(id, fields));
+        const entries = own.take(after).map((stored) => this.#events.readOwn(stored));
         if (entries.length > 0) return { entries, more: false, isOwn: true };
         continue;
       }
