@@ -6,11 +6,11 @@ export const FLOW: readonly (readonly string[])[] = [
   ['domain'],
   [
     'event-loop.ts',
-    'heap.ts',
     'log.ts',
     'make-folder.ts',
     'secret.ts',
     'shared-timer.ts',
+    'v8-flags.ts',
     'version.ts',
     'with-timeout.ts',
   ],
