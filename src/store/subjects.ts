@@ -5,14 +5,14 @@ import type { Event } from '../domain/events/event.ts';
 import { PROMISED, type Promised } from '../domain/events/event-schema.ts';
 import { type EndpointGroup, isPollable } from '../domain/subjects/kinds.ts';
 import { type Snapshot, stageOf, type Unconfirmed } from '../domain/subjects/record.ts';
-import { asSubjectId, eventKind, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
-import { type Claim, claimsAfterEvent } from '../domain/subjects/subscription.ts';
+import { asSubjectId, eventKind, type SubjectId } from '../domain/subjects/subject.ts';
+import type { Claim } from '../domain/subjects/subscription.ts';
 import { openTransfer } from '../domain/transfers/transfer-move.ts';
 import type { CheckEnding } from './checks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Epoch } from './epoch.ts';
 import type { OwnEntries } from './event-log.ts';
-import { type Basis, basisOf, HeldSubjects } from './held-subjects.ts';
+import { type Basis, basisOf, HeldSubjects, unconfirmedText } from './held-subjects.ts';
 import type { Keys } from './keys.ts';
 import { eventFields, storedEntry } from './log-entry.ts';
 import { openText } from './open-transfers.ts';
@@ -103,7 +103,7 @@ export class SubjectStore {
 
   /**
    * Returns a transfer as this process last stored it, or as one that was never seen where it may be new; null where it must be
-   * read. `status`: that of Redis, in lower case, where that is known.
+   * read. `status`: that of Redis, in lower case, null for none.
    */
   recall(
     subject: SubjectId,
@@ -111,9 +111,9 @@ export class SubjectStore {
   ): SubjectEntry | null {
     const stored = this.#held.get(subject, { mayBeNew });
     if (stored === null) return null;
-    const known = this.known(subject, { ...stored, polledAtMs: null, promised: '' });
-    const isAsKnown = status === null || known.snapshot?.status.toLowerCase() === status;
-    return isAsKnown ? { ...known, basis: basisOf(stored) } : null;
+    const entry = this.known(subject, { ...stored, polledAtMs: null, promised: '' });
+    const isCurrent = status === null || entry.snapshot?.status.toLowerCase() === status;
+    return isCurrent ? { ...entry, basis: basisOf(stored) } : null;
   }
 
   /** Reads many subjects in one round trip, without extending their retention. */
@@ -294,39 +294,11 @@ export class SubjectStore {
         this.#own?.add({ id: entry, fields: eventFields(packed, texts), entry: stored });
       }
     }
-    this.#hold(commit, {
-      call,
-      number: done.commit,
-      fields,
-      isStored: done.outcome === 'committed',
-      isFinal: shown === undefined || stageOf(subject, shown.status).finishAfterMs === 0,
-    });
+    const isFinal = shown === undefined || stageOf(subject, shown.status).finishAfterMs === 0;
+    const isStored = done.outcome === 'committed' && !isFinal;
+    this.#held.note(commit, isStored && fields !== null ? { call, commit: done.commit, fields } : null);
     const seenAtMs = commit.before?.basis === undefined ? (commit.before?.seenAtMs ?? null) : polledAtMs;
     return { outcome: done.outcome, commit: done.commit, seenAtMs };
-  }
-
-  /** Holds a transfer under way for its next commit, where this one leaves nothing about it that only a read would show. */
-  #hold(
-    { subject, before, event, unconfirmed, claims }: Commit,
-    { call, number, fields, isStored, isFinal }: CommitEnd,
-  ): void {
-    const isPlain =
-      subjectKind(subject) === 'intent' &&
-      before !== undefined &&
-      before.promised === null &&
-      event?.claimKeys === null;
-    if (!isStored || isFinal || !isPlain || fields === null) {
-      this.#held.drop(subject);
-      return;
-    }
-    const doubt = unconfirmed === undefined ? (before.snapshot?.unconfirmed ?? 'clear') : unconfirmed;
-    const texts = {
-      call,
-      commit: number,
-      unconfirmed: doubt === 'clear' ? '' : unconfirmedText(doubt),
-      fields,
-    };
-    this.#held.note(subject, texts, claimsAfterEvent(before.claims, claims));
   }
 
   /** Adds claims to a subject that its next poll serves, and requests that poll. True when one was new. */
@@ -362,15 +334,6 @@ export class SubjectStore {
 /** A subject with a snapshot, and when it was first seen or its last event was made (Redis time, ms). */
 export type ChangedSubject = { subject: string; atMs: number };
 
-/** What a commit stored. */
-type CommitEnd = {
-  call: string;
-  number: string;
-  fields: readonly string[] | null;
-  isStored: boolean;
-  isFinal: boolean;
-};
-
 const COUNTED_AT_ONCE = 200;
 
 /** The endpoint group of transfers, and of most tracked subjects. */
@@ -383,11 +346,6 @@ function countOf(subject: SubjectId, snapshot: NewSnapshot | null): { counted: s
   if (snapshot === null) return { counted: '', open: '' };
   const counted = `${eventKind(subject)}|${snapshot.status.toLowerCase()}`;
   return { counted, open: openText(openTransfer(subject, snapshot)) };
-}
-
-function unconfirmedText(unconfirmed: Unconfirmed | 'clear' | undefined): string {
-  if (unconfirmed === undefined) return '';
-  return unconfirmed === 'clear' ? '-' : `${unconfirmed.sinceMs}|${unconfirmed.key}`;
 }
 
 function claimsArgument(claims: readonly Claim[]): object {

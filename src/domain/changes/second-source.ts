@@ -2,6 +2,7 @@ import { isJsonObject, type JsonObject } from '../json.ts';
 import { statusOf } from '../subjects/kinds.ts';
 import { type Snapshot, stepBetween, type UpstreamRecord } from '../subjects/record.ts';
 import { type SubjectId, subjectKind } from '../subjects/subject.ts';
+import { withStatus } from './decide.ts';
 
 /*
  * The states of a transfer whose status comes from two sources. v1 decides; the open source is believed only where its status
@@ -58,6 +59,25 @@ export function compareStatuses(subject: SubjectId, v1: string, open: string): C
 
 /** An answer in view of both sources. `ahead`: for the next snapshot; `isBehind`: v1 has not come to the status of the open source yet. */
 export type Joined = { record: UpstreamRecord; ahead: string | null; isBehind: boolean };
+
+/** Joins the answer of a source other than the open one beside v1 with the snapshot. */
+export function joined(
+  statusSource: 'v1' | 'open' | 'both',
+  raw: UpstreamRecord,
+  snapshot: Snapshot | null,
+): Joined {
+  const record = withStatus(raw, snapshot);
+  switch (statusSource) {
+    case 'v1':
+      return { record, ahead: null, isBehind: false };
+    case 'open':
+      return joinAlone(snapshot, record);
+    case 'both':
+      return joinV1(snapshot, record);
+    default:
+      return statusSource satisfies never;
+  }
+}
 
 /** Joins an answer of v1 with the snapshot: a status behind that of the open source is none. */
 export function joinV1(snapshot: Snapshot | null, record: UpstreamRecord): Joined {

@@ -109,7 +109,7 @@ export function walletsOf(claimKeys: readonly string[]): string[] {
 }
 
 /** Returns the claims of a subject after an event for all of them: those that it served first are served then. */
-export function claimsAfterEvent(known: readonly Claim[], fresh: readonly Claim[]): Claim[] {
-  const all = [...known, ...fresh.map((claim) => ({ ...claim, served: true }))];
+export function claimsAfterEvent(before: readonly Claim[], fresh: readonly Claim[]): Claim[] {
+  const all = [...before, ...fresh.map((claim) => ({ ...claim, served: true }))];
   return [...new Map(all.map((claim) => [claim.key, claim])).values()];
 }

@@ -1,5 +1,5 @@
 import type { PlanInput } from '../../domain/cadence/subject-plan.ts';
-import { decide, withStatus } from '../../domain/changes/decide.ts';
+import { decide } from '../../domain/changes/decide.ts';
 import { type Decision, unreachedKeys } from '../../domain/changes/decision.ts';
 import {
   fundedAt,
@@ -7,7 +7,7 @@ import {
   nextSnapshot,
   waitingSince,
 } from '../../domain/changes/next-snapshot.ts';
-import { type Joined, joinAlone, joinV1 } from '../../domain/changes/second-source.ts';
+import { type Joined, joined } from '../../domain/changes/second-source.ts';
 import { eventId, identify } from '../../domain/events/event.ts';
 import type { Promised } from '../../domain/events/event-schema.ts';
 import { makeEvent } from '../../domain/events/make-event.ts';
@@ -102,18 +102,18 @@ async function ingestRecord(
   known: SubjectEntry,
   observation: RecordContext,
 ): Promise<IngestedRecord> {
-  const joined = observation.joined ?? joinedOf(deps, raw, known);
-  const { record } = joined;
+  const answer = observation.joined ?? joined(deps.rules.statusSource, raw, known.snapshot);
+  const { record } = answer;
   const { subject } = record;
   const fresh = observation.claims.filter((claim) => !isNotified(known, claim, record));
   const { decision, claimKeys } = await decideFor(deps, record, known, { fresh, ...observation });
   if (known.snapshot === null && record.status.toLowerCase() === UNKNOWN) {
-    return endWithout(deps, record, { known, decision });
+    return endWithout(deps, record, { state: known, decision });
   }
-  const commit = commitOf(deps, joined, { known, decision, claimKeys }, { fresh, ...observation });
+  const commit = commitOf(deps, answer, { known, decision, claimKeys }, { fresh, ...observation });
   if (commit === null) {
     if (known.basis === undefined) learn(deps, record, known, { decision, nowMs: observation.nowMs });
-    return endWithout(deps, record, { known, decision });
+    return endWithout(deps, record, { state: known, decision });
   }
   await claimNamed(deps, record, merge(known.claims, fresh));
   const reported = commit.event !== undefined || (known.snapshot?.reported ?? false);
@@ -162,11 +162,11 @@ async function ingestRecord(
 function endWithout(
   { signals }: CommitContext,
   record: UpstreamRecord,
-  { known, decision }: { known: SubjectEntry; decision: Decision },
+  { state, decision }: { state: SubjectEntry; decision: Decision },
 ): IngestedRecord {
-  if (known.basis !== undefined) return notStored(known, 'outdated');
+  if (state.basis !== undefined) return notStored(state, 'outdated');
   signalDecision(signals, record, decision);
-  return { ...notStored(known, decision.outcome), isSettled: decision.outcome === 'unchanged' };
+  return { ...notStored(state, decision.outcome), isSettled: decision.outcome === 'unchanged' };
 }
 
 function notStored(before: SubjectEntry, outcome: IngestedRecord['outcome']): IngestedRecord {
@@ -181,31 +181,13 @@ function isSettledBy(
   known: SubjectEntry,
   observation: RecordContext,
 ): boolean {
-  const joined = joinedOf(deps, raw, known);
-  const decision = decideRecord(deps, joined.record, known, [], observation);
+  const answer = joined(deps.rules.statusSource, raw, known.snapshot);
+  const decision = decideRecord(deps, answer.record, known, [], observation);
   const context = { fresh: [], ...observation };
   return (
     decision.outcome === 'unchanged' &&
-    commitOf(deps, joined, { known, decision, claimKeys: null }, context) === null
+    commitOf(deps, answer, { known, decision, claimKeys: null }, context) === null
   );
-}
-
-function joinedOf(
-  { rules: { statusSource } }: CommitContext,
-  raw: UpstreamRecord,
-  { snapshot }: SubjectEntry,
-): Joined {
-  const record = withStatus(raw, snapshot);
-  switch (statusSource) {
-    case 'v1':
-      return { record, ahead: null, isBehind: false };
-    case 'open':
-      return joinAlone(snapshot, record);
-    case 'both':
-      return joinV1(snapshot, record);
-    default:
-      return statusSource satisfies never;
-  }
 }
 
 /** Learns the timing of a stage from a response. An unconfirmed response teaches nothing. */

@@ -80,13 +80,12 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
   if (outdated.length > 0) {
     const records = outdated.flatMap((index) => once[index] ?? []);
     const states = await deps.stores.subjects.readShown(records.map(({ subject }) => subject));
-    const again = await commitAll(deps, page, { records, states, claims });
-    for (const [index, result] of again.entries()) results[outdated[index] ?? -1] = result;
+    const committed = await commitAll(deps, page, { records, states, claims });
+    for (const [index, result] of committed.entries()) results[outdated[index] ?? -1] = result;
   }
-  const known = before.map((state, index) => {
-    const result = results[index];
-    return result?.status === 'fulfilled' ? result.value.before : state;
-  });
+  const states = results.map((result, index) =>
+    result.status === 'fulfilled' ? result.value.before : (before[index] ?? UNSEEN_SUBJECT),
+  );
   // A record that cannot be ingested must not hold up the other records of its page.
   results.forEach((result, index) => {
     if (result.status === 'fulfilled') return;
@@ -100,7 +99,7 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
   if (requested.length > 0) await deps.stores.plan.recheck(requested);
 
   const isNew = new Set(
-    once.filter((_, index) => known[index]?.snapshot === null).map(({ subject }) => subject),
+    once.filter((_, index) => states[index]?.snapshot === null).map(({ subject }) => subject),
   );
   // A transfer between two watched wallets may be known through the other one, and is still new to this wallet's pages.
   const claimKeys = new Set(start.claims.map(({ key }) => key));
@@ -109,9 +108,9 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
     ended: [],
     order: orderOf(shown.map(({ subject, updatedAt }) => ({ updatedAt, isNew: isNew.has(subject) }))),
     allMoved:
-      known.length > 0 &&
-      known.length === shown.length &&
-      known.every(({ claims, snapshot: before }, index) => {
+      states.length > 0 &&
+      states.length === shown.length &&
+      states.every(({ claims, snapshot: before }, index) => {
         const result = results[index];
         const after = result?.status === 'fulfilled' ? result.value.snapshot : before;
         const isNewHere = !claims.some(({ key }) => claimKeys.has(key));
@@ -139,7 +138,7 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
     const result = results[index];
     if (result?.status !== 'fulfilled' || result.value.snapshot === null || !isPollable(subject)) continue;
     const { snapshot, isCurrent, claims: others } = result.value;
-    const { snapshot: before = null, seenAtMs = null } = known[index] ?? {};
+    const { snapshot: before = null, seenAtMs = null } = states[index] ?? {};
     const plan = planOf(deps, { subject, snapshot, claims: others }, { ...start, imported: null });
     const { isOver, alarmMs } = plan;
     if (isOver) ingested.ended.push(subject);
@@ -190,7 +189,7 @@ async function commitAll(
   }: { records: readonly UpstreamRecord[]; states: readonly SubjectEntry[]; claims: Claim[] },
 ): Promise<PromiseSettledResult<IngestedRecord & { isCurrent: boolean }>[]> {
   const { asOf, price } = page.start;
-  const expired = await expiredAmong(deps, page, { records, known: states });
+  const expired = await expiredAmong(deps, page, { records, states });
   return Promise.allSettled(
     records.map(async (record, index) => {
       const wallet = expired.has(record.subject) ? expired.wallet : null;
@@ -253,10 +252,10 @@ function isCoveredByPages(shown: {
 async function expiredAmong(
   { redis, keys, rules }: PollContext,
   { start }: Page,
-  { records, known }: { records: readonly UpstreamRecord[]; known: readonly SubjectEntry[] },
+  { records, states }: { records: readonly UpstreamRecord[]; states: readonly SubjectEntry[] },
 ): Promise<{ has: (subject: SubjectId) => boolean; wallet: WalletRead | null }> {
   const found = records.filter(
-    (record, index) => known[index]?.snapshot === null && mayBeExpired(record, rules.finished),
+    (record, index) => states[index]?.snapshot === null && mayBeExpired(record, rules.finished),
   );
   if (found.length === 0) return { has: () => false, wallet: null };
   const subjects = new Set(found.map(({ subject }) => subject));
@@ -318,7 +317,6 @@ async function pageClaims({ stores: { registry }, log }: PollContext, page: Page
 }
 
 const MOST_LOGGED = 10;
-
 const ID_CHARS = 100;
 const REASON_CHARS = 300;
 
@@ -393,8 +391,8 @@ async function isAnyOpen(
   start: PollStart,
   transfers: readonly SubjectId[],
 ): Promise<boolean> {
-  const known = await deps.stores.subjects.readShown(transfers);
-  return known.some(({ snapshot, claims }, index) => {
+  const states = await deps.stores.subjects.readShown(transfers);
+  return states.some(({ snapshot, claims }, index) => {
     const subject = transfers[index];
     if (subject === undefined || snapshot === null) return false;
     return !planOf(deps, { subject, snapshot, claims }, { ...start, imported: null, route: null }).isOver;

@@ -91,8 +91,8 @@ local function isAsHeld(basis)
   -- A repeated call has changed it itself.
   if stored[1] == ARGV.call then return true end
   if (stored[1] or '') ~= basis.call or (stored[2] or '') ~= basis.unconfirmed then return false end
-  local isKnown = basis.call ~= '' or (redis.call('EXISTS', KEYS.subject) == 0 and not readCompact(prefixOf(KEYS.subject, subject), subject))
-  if not isKnown or redis.call('HEXISTS', KEYS.promised, subject) == 1 then return false end
+  local isThere = basis.call ~= '' or (redis.call('EXISTS', KEYS.subject) == 0 and not readCompact(prefixOf(KEYS.subject, subject), subject))
+  if not isThere or redis.call('HEXISTS', KEYS.promised, subject) == 1 then return false end
   local all, claims = redis.call('HGETALL', KEYS.claims), {}
   for i = 1, #basis.claims, 2 do claims[basis.claims[i]] = basis.claims[i + 1] end
   for i = 1, #all, 2 do
