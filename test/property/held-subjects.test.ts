@@ -27,7 +27,7 @@ const SHOWN = fc.record({
   amount: fc.constantFrom('7', '8'),
 });
 
-/** What changes a transfer between two pages. */
+/** An act that changes a transfer between two pages. */
 const MEANWHILE = fc.record({
   kind: fc.constantFrom(
     'claimed',
