@@ -3,7 +3,7 @@ import { BoundedMap, bytesOfTexts, CACHES } from '../domain/caches.ts';
 import type { Event } from '../domain/events/event.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
-import { compareEntries, eventOf, type LogEntry, parseEntry } from './log-entry.ts';
+import { compareEntries, eventOf, type LogEntry, parseEntry, type StoredEntry } from './log-entry.ts';
 import { unpack, unpackedBytes } from './packed.ts';
 import { scripts } from './scripts.ts';
 import { unmatchedBefore } from './unmatched.ts';
@@ -207,9 +207,6 @@ function namesOf(fields: readonly string[]): { event: string; subject: string } 
 function isSame(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((text, index) => text === other[index]);
 }
-
-/** An entry of the log with its fields, as Redis stores them. */
-export type StoredEntry = { id: string; fields: readonly string[]; entry: LogEntry };
 
 /**
  * The entries that this process has just written to the log, in order. Its relay opens them without waiting until it reads them;

@@ -77,14 +77,25 @@ export function parseEntry(id: string, stored: readonly string[]): LogEntry {
   return eventEntry(id, event.data, { claimKeys: claimKeys.data, withheld });
 }
 
-/** Builds the entry of an event that this process has just stored with these texts, as `parseEntry` reads it. */
+/** An entry of the log with its fields, as Redis stores them. */
+export type StoredEntry = { id: string; fields: readonly string[]; entry: LogEntry };
+
+/**
+ * Builds the entry of an event that this process has just stored with these texts, as `parseEntry` reads it. A proof has its
+ * members in another order than its text is read in, and receivers get the same bytes each time.
+ */
 export function storedEntry(
   id: string,
   event: Event,
-  { claimKeys, withheld }: { claimKeys: string; withheld: string },
-): LogEntry {
+  { packed, claimKeys, withheld }: { packed: string; claimKeys: string; withheld: string },
+): StoredEntry {
+  const fields = eventFields(packed, { claimKeys, withheld });
   const keysOf = (text: string): string[] => CLAIM_KEYS.parse(text === '' ? '[]' : text);
-  return eventEntry(id, event, { claimKeys: keysOf(claimKeys), withheld: keysOf(withheld) });
+  const entry =
+    event.data.proof === undefined
+      ? eventEntry(id, event, { claimKeys: keysOf(claimKeys), withheld: keysOf(withheld) })
+      : parseEntry(id, fields);
+  return { id, fields, entry };
 }
 
 function eventEntry(
@@ -98,7 +109,7 @@ function eventEntry(
 }
 
 /** Returns the fields of an entry as commands/commit-12.lua stores them. */
-export function eventFields(
+function eventFields(
   packed: string,
   { claimKeys, withheld }: { claimKeys: string; withheld: string },
 ): string[] {

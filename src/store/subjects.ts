@@ -14,7 +14,7 @@ import type { Epoch } from './epoch.ts';
 import type { OwnEntries } from './event-log.ts';
 import { type Basis, basisOf, HeldSubjects, unconfirmedText } from './held-subjects.ts';
 import type { Keys } from './keys.ts';
-import { eventFields, storedEntry } from './log-entry.ts';
+import { storedEntry } from './log-entry.ts';
 import { openText } from './open-transfers.ts';
 import { pack } from './packed.ts';
 import { parseMember } from './plan-members.ts';
@@ -25,7 +25,7 @@ import { SubjectEntries } from './subject-entries.ts';
 
 /**
  * The stored state of a subject: its snapshot, the claims of the subscriptions that still want it, and its last successful
- * poll (Redis time, null for one that is not tracked). `promised` are the promises of its quote, where known. `basis`: it was
+ * poll (Redis time, null for one that is not tracked). `promised` are the promises of its quote, if any. `basis`: it was
  * not read, so that it may only serve a commit, which compares it (`seenAtMs` is null then).
  */
 export type SubjectEntry = {
@@ -284,14 +284,17 @@ export class SubjectStore {
     if (done.outcome === 'behind') {
       // As for a superseded response: the next poll starts from the state of Redis.
       this.epoch.checkSoon();
-      return { outcome: 'superseded', commit: done.commit, seenAtMs: null };
+      return {
+        outcome: commit.before?.basis === undefined ? 'superseded' : 'outdated',
+        commit: done.commit,
+        seenAtMs: null,
+      };
     }
     if (done.outcome === 'committed') {
       this.epoch.noteCommit(epoch, { commits: Number(done.commit), entry });
       if (entry !== '' && event !== undefined && packed !== null) {
         const texts = { claimKeys, withheld };
-        const stored = storedEntry(entry, event.event, texts);
-        this.#own?.add({ id: entry, fields: eventFields(packed, texts), entry: stored });
+        this.#own?.add(storedEntry(entry, event.event, { packed, ...texts }));
       }
     }
     const isFinal = shown === undefined || stageOf(subject, shown.status).finishAfterMs === 0;

@@ -143,7 +143,8 @@ async function ingestRecord(
   }
   const isCounted = result.outcome === 'committed';
   const isForAll = commit.event !== undefined && commit.event.claimKeys === null;
-  const claims = isForAll ? claimsAfterEvent(known.claims, fresh) : known.claims;
+  const isServed = isForAll || decision.outcome === 'history';
+  const claims = isServed ? claimsAfterEvent(known.claims, fresh) : known.claims;
   return {
     outcome: decision.outcome,
     before,
@@ -152,7 +153,7 @@ async function ingestRecord(
     stored: true,
     isSettled:
       isCounted &&
-      (isForAll || (known.snapshot !== null && fresh.length === 0)) &&
+      ((isForAll && known.basis !== undefined) || (known.snapshot !== null && fresh.length === 0)) &&
       isSettledBy(deps, raw, { ...known, snapshot: after }, observation),
     isCounted,
   };

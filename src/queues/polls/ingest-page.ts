@@ -15,7 +15,6 @@ import { readConfirmedTime } from '../../store/confirmed-time.ts';
 import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type SubjectEntry, UNSEEN_SUBJECT } from '../../store/subjects.ts';
-import type { TooLarge } from '../../upstream/client/failure.ts';
 import { commitRecord, type IngestedRecord } from './commit-record.ts';
 import { planOf } from './plan-subject.ts';
 import type { PollContext } from './poll-context.ts';
@@ -62,10 +61,8 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
   const watching = await pageClaims(deps, page);
   const { once: shown, again } = separate(response.results);
   const once = shown.flatMap(({ record }) => record ?? []);
-  const before = await statesOf(deps, once, {
-    open: page.open,
-    mayRecall: !watching.some(({ isDoubtful }) => isDoubtful),
-  });
+  const mustRead = watching.some(({ isDoubtful }) => isDoubtful);
+  const before = await statesOf(deps, once, { page, mustRead });
   if (
     before.some(({ claims: served }) =>
       watching.some((one) => one.isDoubtful && !isServed(served, one.claim)),
@@ -146,8 +143,7 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
     if (!isOver && before !== null && seenAtMs === null) untracked.push(subject);
     // A record that a page shows behind its time, or twice, was just requested: that request must stay.
     if (!isCurrent || again.includes(subject)) continue;
-    if (isOver && before !== null && seenAtMs !== null)
-      await deps.stores.plan.untrackFinished(subject, snapshot.commit);
+    if (isOver && seenAtMs !== null) await deps.stores.plan.untrackFinished(subject, snapshot.commit);
     if (!isOver && isCoveredByPages({ before, snapshot, claims: others })) {
       const stage = openTransfer(subject, snapshot, nowMs);
       const wait = coveredWait(stage, { nowMs, model: deps.learning.model });
@@ -160,18 +156,27 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
   return ingested;
 }
 
-/** Reads the states of records, as far as this process does not hold them from their last commit. */
+/** Time since its change for which a record that is not among the open transfers counts as new, to be refused by the commit. */
+const NEW_MS = 120_000;
+
+/**
+ * Reads the states of records, as far as this process does not hold them from their last commit. It reads all where `mustRead`,
+ * and where the page has another kind than transfers: its records name transfers, which a commit claims.
+ */
 async function statesOf(
   { stores: { subjects }, rules }: PollContext,
   records: readonly UpstreamRecord[],
-  { open, mayRecall }: { open: Page['open']; mayRecall: boolean },
+  { page: { open, answeredMs }, mustRead }: { page: Page; mustRead: boolean },
 ): Promise<SubjectEntry[]> {
+  const mayRecall = !mustRead && records.every(({ subject }) => subjectKind(subject) === 'intent');
   const recalled = records.map((record) => {
-    const { subject } = record;
+    if (!mayRecall) return null;
+    const { subject, updatedAt } = record;
     const status = open.get(subject)?.status ?? null;
+    const isRecent = updatedAt !== null && Math.abs(answeredMs - 1_000 * updatedAt) < NEW_MS;
     // One that may have been removed after its retention seems new, too.
-    const mayBeNew = status === null && !mayBeExpired(record, rules.finished);
-    return mayRecall ? subjects.recall(subject, { status, mayBeNew }) : null;
+    const mayBeNew = status === null && isRecent && !mayBeExpired(record, rules.finished);
+    return subjects.recall(subject, { status, mayBeNew });
   });
   const unread = records.filter((_, index) => recalled[index] === null);
   const read = await subjects.readShown(unread.map(({ subject }) => subject));
@@ -242,6 +247,7 @@ function isCoveredByPages(shown: {
 }): boolean {
   const { before, snapshot, claims } = shown;
   return (
+    (before !== null || claims.length > 0) &&
     snapshot.unconfirmed === null &&
     (before?.unconfirmed ?? null) === null &&
     claims.every(({ key, served }) => served && parseClaimKey(key).subject.startsWith('wallet:'))
@@ -343,18 +349,6 @@ export function reportUnreadable(
       log.debug({ subject: record.subject, reason }, 'record.unreadable');
     }
   }
-}
-
-/** Reports a record of a wallet that is too large to read, once however often its pages are requested. */
-export async function reportTooLarge(
-  { stores, signals, log }: PollContext,
-  wallet: SubjectId,
-  { found, firstId }: TooLarge,
-): Promise<void> {
-  const record = { wallet, id: firstId, reason: `a page of one record: found ${found}` };
-  if (!(await stores.health.reportTooLarge('status', record))) return;
-  signals.emit('record.too-large', record);
-  log.error({ subject: wallet, id: firstId, reason: record.reason }, 'record.too_large');
 }
 
 /** Lists the members that do not match the interface. They count as absent; null is a member's own form of absence. */

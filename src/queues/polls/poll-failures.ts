@@ -9,9 +9,11 @@ import {
   type FailureCode,
   isAboutKey,
   refusalReport,
+  type TooLarge,
   UpstreamFailure,
 } from '../../upstream/client/failure.ts';
 import type { SupportDetails } from '../../upstream/wire/problem.ts';
+import type { PollContext } from './poll-context.ts';
 
 /** Meaning of a failed request. `own`: the subject backs off alone; else the endpoint group failed, and the turn stays. */
 export type PollFailure = {
@@ -142,4 +144,16 @@ export class PollFailures {
       'upstream.moved',
     );
   }
+}
+
+/** Reports a record of a wallet that is too large to read, once however often its pages are requested. */
+export async function reportTooLarge(
+  { stores, signals, log }: PollContext,
+  wallet: SubjectId,
+  { found, firstId }: TooLarge,
+): Promise<void> {
+  const record = { wallet, id: firstId, reason: `a page of one record: found ${found}` };
+  if (!(await stores.health.reportTooLarge('status', record))) return;
+  signals.emit('record.too-large', record);
+  log.error({ subject: wallet, id: firstId, reason: record.reason }, 'record.too_large');
 }

@@ -1,7 +1,7 @@
 import type { PollStart } from '../../store/poll-start.ts';
 import type { TooLarge } from '../../upstream/client/failure.ts';
-import { reportTooLarge } from './ingest-page.ts';
 import type { PollContext } from './poll-context.ts';
+import { reportTooLarge } from './poll-failures.ts';
 import { type Adapter, answered, failed, over, type Polled } from './polled.ts';
 import { isFull, parseSweep, type Sweep, type SweepPage, statusOf } from './sweeps.ts';
 import {

@@ -8,9 +8,9 @@ import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { WalletFacts } from '../../store/wallets.ts';
 import type { TooLarge } from '../../upstream/client/failure.ts';
-import { type IngestedPage, reportTooLarge, unreadableMembers } from './ingest-page.ts';
+import { type IngestedPage, unreadableMembers } from './ingest-page.ts';
 import type { PollContext } from './poll-context.ts';
-import type { PollFailure } from './poll-failures.ts';
+import { type PollFailure, reportTooLarge } from './poll-failures.ts';
 import { type Adapter, answered, failed, type Polled } from './polled.ts';
 import { INGESTED_EVERY_MS, type SeenPage, type SeenRecord } from './seen-pages.ts';
 import {

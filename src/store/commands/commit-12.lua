@@ -88,8 +88,6 @@ end
 -- True when the subject is as the process holds it.
 local function isAsHeld(basis)
   local stored = redis.call('HMGET', KEYS.subject, 'call', 'unconfirmed')
-  -- A repeated call has changed it itself.
-  if stored[1] == ARGV.call then return true end
   if (stored[1] or '') ~= basis.call or (stored[2] or '') ~= basis.unconfirmed then return false end
   local isThere = basis.call ~= '' or (redis.call('EXISTS', KEYS.subject) == 0 and not readCompact(prefixOf(KEYS.subject, subject), subject))
   if not isThere or redis.call('HEXISTS', KEYS.promised, subject) == 1 then return false end
@@ -101,9 +99,14 @@ local function isAsHeld(basis)
   return #all == #basis.claims
 end
 
+-- Where everybody was notified of it, the event names the commit.
+local names = redis.call('HMGET', KEYS.subject, 'token', 'eventId', 'call')
+local isStored = names[1] == token or (names[2] and expand(names[2])) == token
+local isResent = names[3] == ARGV.call
 local basis, polledAtMs = ARGV.basis ~= '' and cjson.decode(ARGV.basis) or nil, ''
 if basis then
-  if not isAsHeld(basis) then return { 'outdated', '0', '', '', '', '' } end
+  -- What is stored already was decided by the same state. A repeated call has changed it itself.
+  if not isStored and not isResent and not isAsHeld(basis) then return { 'outdated', '0', '', '', '', '' } end
   polledAtMs = redis.call('ZSCORE', KEYS.plan .. ':polled:' .. string.match(subject, '^([^:]*):'), subject) or ''
 end
 
@@ -130,10 +133,7 @@ if (counter and not isCounter) or (tonumber(counter) or 0) < math.max(snapshotCo
   asOf = -math.huge
 end
 local outcome = 'committed'
--- Where everybody was notified of it, the event names the commit.
-local names = redis.call('HMGET', KEYS.subject, 'token', 'eventId', 'call')
-local isResent = names[3] == ARGV.call
-if names[1] == token or (names[2] and expand(names[2])) == token then
+if isStored then
   outcome = 'already'
 elseif not asOf or snapshotCommit > asOf then
   outcome = 'superseded'
