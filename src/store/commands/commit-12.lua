@@ -100,13 +100,14 @@ local function isAsHeld(basis)
 end
 
 -- Where everybody was notified of it, the event names the commit.
-local names = redis.call('HMGET', KEYS.subject, 'token', 'eventId', 'call')
+local names = redis.call('HMGET', KEYS.subject, 'token', 'eventId', 'call', 'commit')
 local isStored = names[1] == token or (names[2] and expand(names[2])) == token
 local isResent = names[3] == ARGV.call
 local basis, polledAtMs = ARGV.basis ~= '' and cjson.decode(ARGV.basis) or nil, ''
 if basis then
-  -- What is stored already was decided by the same state. A repeated call has changed it itself.
-  if not isStored and not isResent and not isAsHeld(basis) then return { 'outdated', '0', '', '', '', '' } end
+  -- Another process has stored the same since the request, or this call is repeated: a read before would have shown the basis.
+  local isSince = (tonumber(names[4] or '') or -1) > (asOf or math.huge)
+  if not (isStored and isSince) and not isResent and not isAsHeld(basis) then return { 'outdated', '0', '', '', '', '' } end
   polledAtMs = redis.call('ZSCORE', KEYS.plan .. ':polled:' .. string.match(subject, '^([^:]*):'), subject) or ''
 end
 
