@@ -1,7 +1,12 @@
 import { queryObjects } from 'node:v8';
 import { expect, test } from 'vitest';
+import { makeEvent } from '../../src/domain/events/make-event.ts';
+import type { Proof } from '../../src/domain/proof/proof.ts';
+import { intentId } from '../../src/domain/subjects/subject.ts';
 import { OwnEntries } from '../../src/store/event-log.ts';
-import { parseEntry } from '../../src/store/log-entry.ts';
+import { parseEntry, storedEntry } from '../../src/store/log-entry.ts';
+import { pack } from '../../src/store/packed.ts';
+import { hashOf } from '../support/scripted-upstream.ts';
 
 const ENTRY = { id: '1-0', fields: [], entry: parseEntry('1-0', []) };
 
@@ -21,4 +26,28 @@ test('a wait ends with the entry that comes, also where it came before', async (
   await waits;
   await own.came();
   expect(own.take('0-0')).toEqual([ENTRY]);
+});
+
+test('an event has the same text in the process that stored it as where it is read, with a proof too', () => {
+  const id = intentId(hashOf(1));
+  const proof: Proof = {
+    payment: 'destination',
+    chainId: '10',
+    txHash: '0xab',
+    checked: ['success'],
+    endpoints: ['one'],
+    singleSource: true,
+  };
+  const transition = { type: 'intent.verified', status: 'filled', previousStatus: 'filled' };
+  for (const more of [{}, { proof }]) {
+    const event = makeEvent({
+      subject: { kind: 'intent', id },
+      ...{ sequence: 2, epoch: 1, record: { id, status: 'filled' }, updatedAt: 5, nowMs: 7_000 },
+      transition: { ...transition, changes: [], skipped: false, regression: false },
+      ...more,
+    });
+    const texts = { packed: pack(JSON.stringify(event)), claimKeys: '["s|"]', withheld: '' };
+    const { fields, entry } = storedEntry('1-0', event, texts);
+    expect(JSON.stringify(entry)).toBe(JSON.stringify(parseEntry('1-0', fields)));
+  }
 });
