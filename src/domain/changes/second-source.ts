@@ -60,7 +60,7 @@ export function compareStatuses(subject: SubjectId, v1: string, open: string): C
 /** An answer in view of both sources. `ahead`: for the next snapshot; `isBehind`: v1 has not come to the status of the open source yet. */
 export type Joined = { record: UpstreamRecord; ahead: string | null; isBehind: boolean };
 
-/** Joins the answer of a source other than the open one beside v1 with the snapshot. */
+/** Joins a record of the first source of statuses with the snapshot; `joinOpen` does so for the second one. */
 export function joined(
   statusSource: 'v1' | 'open' | 'both',
   raw: UpstreamRecord,

@@ -30,7 +30,7 @@ import type { CommitContext } from './poll-context.ts';
 /**
  * Result of a record: the outcome, the current snapshot as far as this process knows it, and whether anything was stored.
  * `isSettled`: the same record once more would change nothing; `isCounted`: the commit was counted with the wallets (`moves`).
- * `claims` are those of the subject then. `before` is the state by which it was decided; `outdated`: that was not read, does not hold, and must be read.
+ * `claims`: of the subject then. `before`: the state it was decided by. `outdated`: that was not read, and does not hold.
  */
 export type IngestedRecord = {
   outcome: Decision['outcome'] | 'superseded' | 'outdated';

@@ -179,8 +179,8 @@ async function statesOf(
     return subjects.recall(subject, { status, mayBeNew });
   });
   const unread = records.filter((_, index) => recalled[index] === null);
-  const read = await subjects.readShown(unread.map(({ subject }) => subject));
-  return recalled.map((state) => state ?? read.shift() ?? UNSEEN_SUBJECT);
+  const read = (await subjects.readShown(unread.map(({ subject }) => subject))).values();
+  return recalled.map((state) => state ?? read.next().value ?? UNSEEN_SUBJECT);
 }
 
 /** Commits records by their states, in any order. */
