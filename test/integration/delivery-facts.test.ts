@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest';
-import type { Attempt, ClaimOrder } from '../../src/store/deliveries.ts';
+import { describe, expect, test } from 'vitest';
+import type { Attempt, ClaimOrder, EndedAttempt } from '../../src/store/deliveries.ts';
 import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { SenderStore } from '../../src/store/senders.ts';
 import { CLAIM_KEY, deliveryStage, orderOf, recordOne } from '../support/delivery-stage.ts';
@@ -85,6 +85,62 @@ test('deliveries are claimed in the step that opens them, and again where the re
   expect(await next(['evt_1', 'evt_2', 'evt_3', 'evt_4'])).toEqual([]);
 });
 
+describe('failures of deliveries that are recorded together with successes', () => {
+  const refused = ['evt_1', 'evt_3', 'evt_5', 'evt_7'];
+  const accepted = ['evt_2', 'evt_4', 'evt_6', 'evt_8'];
+  const ids = [...refused, ...accepted].toSorted();
+  const endOf = (id: string) => ({ id, isAccepted: accepted.includes(id) });
+
+  const recorder = async () => {
+    const { redis, keys, deliveries, lease, states } = await deliveryStage(open, {
+      hook: { hook: await open.started(new Hook()) },
+    });
+    await deliveries.open((await lease.hold()) ?? '', {
+      receiver: 'hook',
+      deliveries: ids.map((id) => ({ id, entry: `${id.slice(4)}-0`, claimKeys: [CLAIM_KEY], subject: null })),
+      replay: null,
+      cursor: null,
+      process: 'p',
+    });
+    const noting = {
+      counts: true,
+      answer: '',
+      restMs: null,
+      disableAfterMs: 60_000,
+      process: 'p',
+      nextAtMs: null,
+      nowMs: 2,
+    } as const;
+    /** Claims all that is due, and records in one step how each of `ends` ended. */
+    const record = async (ends: readonly { id: string; isAccepted: boolean }[]) => {
+      await redis.hdel(keys.receiver('hook'), 'notBefore');
+      await deliveries.claim('hook', { process: 'p', order: orderOf({ most: 50 }) });
+      const all = ends.map(
+        ({ id, isAccepted }): EndedAttempt => ({
+          ...noting,
+          ids: [id],
+          attempt: isAccepted ? DELIVERED : FAILED,
+          outcome: isAccepted ? 'delivered' : 'pending',
+        }),
+      );
+      await deliveries.record('hook', all, { process: 'p', order: null });
+      return (await states.condition('hook')).state;
+    };
+    return record;
+  };
+
+  test('are of the deliveries where another one was accepted after the first failure', async () => {
+    const record = await recorder();
+    expect(await record(ids.map(endOf))).toBe('ok');
+    for (const id of refused) expect(await record([endOf(id)])).toBe('ok');
+  });
+
+  test('are of the receiver where all that it accepted came before them', async () => {
+    const record = await recorder();
+    expect(await record([...accepted, ...refused].map(endOf))).toBe('failing');
+  });
+});
+
 test('a clock of Redis that jumps ahead takes no work from live processes', async () => {
   const { redis, keys, deliveries, lease } = await deliveryStage(open, {
     hook: { hook: await open.started(new Hook()) },
@@ -132,7 +188,7 @@ test('an attempt is noted with any value in place of its numbers', async () => {
   await redis.hset(keys.receiver('hook'), { state: 'failing', notBefore: '1' });
   const claims = await deliveries.claim('hook', { process: 'p', order: orderOf({ most: 1 }) });
   expect(claims.claimed.map(({ id }) => id)).toEqual(['evt_1']);
-  await redis.hset(keys.delivery('hook', 'evt_1'), { tries: 'x', earlierTries: 'x', failedAt: 'x' });
+  await redis.hset(keys.delivery('hook', 'evt_1'), { tries: 'x', earlierTries: 'x', acceptedBefore: 'x' });
   const noting = {
     ids: ['evt_1'],
     counts: false,

@@ -88,7 +88,7 @@ local function countSuccesses()
 end
 
 local FACT = {
-  'outcome', 'entry', 'claimKeys', 'suspended', 'tries', 'earlierTries', 'attempts', 'failedAt', 'nextAt', 'next', 'replay',
+  'outcome', 'entry', 'claimKeys', 'suspended', 'tries', 'earlierTries', 'attempts', 'acceptedBefore', 'nextAt', 'next', 'replay',
 }
 
 local function factOf(id)
@@ -148,20 +148,21 @@ end
 
 -- Stores a failed attempt in a delivery. Returns true when the receiver has accepted another one since its first failure.
 local function storeFailure(id, fact, ended, attempt)
-  local failedAt = tonumber(fact.failedAt or '')
+  local accepted = redis.call('HGET', KEYS.receiver, 'accepted') or '0'
+  local acceptedBefore = tonumber(fact.acceptedBefore or '')
   local fields = { 'tries', oneMore(fact.tries), 'attempts', withAttempt(fact.attempts, attempt), 'answer', ended.answer }
   local function set(field, value)
     fields[#fields + 1] = field
     fields[#fields + 1] = value
   end
   if ended.counts == '' then set('earlierTries', oneMore(fact.earlierTries)) end
-  if not failedAt then set('failedAt', nowMs) end
+  if not acceptedBefore then set('acceptedBefore', accepted) end
   if ended.nextAtMs ~= '' then
     set('nextAt', ended.nextAtMs)
     fact.nextAt = ended.nextAtMs
   end
   redis.call('HSET', prefix .. id, unpack(fields))
-  return (failedAt or pace.now) < (pastOf(KEYS.receiver, 'lastSuccessAt', pace.now) or 0)
+  return acceptedBefore ~= nil and acceptedBefore ~= tonumber(accepted)
 end
 
 -- Records a failed attempt. Returns the stored outcome, and the move that is reported.

@@ -30,7 +30,7 @@ for index = 1, #ARGV.ids do
   redis.call('ZREM', KEYS.dead, id)
   if redis.call('HGET', key, 'outcome') == 'dead' then
     redis.call('HSET', key, 'outcome', 'pending', 'earlierTries', redis.call('HGET', key, 'tries') or '0')
-    redis.call('HDEL', key, 'nextAt', 'failedAt')
+    redis.call('HDEL', key, 'nextAt', 'acceptedBefore')
     local turn = numberOf(key, 'turn')
     local openedAt = turn and turn / 1000 or tonumber(string.match(redis.call('HGET', key, 'entry') or '', '^%d+')) or 0
     redis.call('ZADD', KEYS.pending, whole(math.floor(openedAt)), id)

@@ -30,8 +30,8 @@
   for a wait), `probes` (in a row), `probed` (turn of the last delivery that was tried alone), `failures` and `refused` (in a
   row, and the first ids of those), `refusals` (with those that request a wait), `successes` (in a row, while something is
   reported), `since` (confirmed ms, first failure after the last success), `reported`, `recoveredAt`, `lastSuccessAt`,
-  `lastErrorAt`, `lastError`, `disabledAt`, `disabledBy`, `pausedAt` (ms), `sequence` (of the operator's events), `slot` (ms, of
-  the next attempt under a rate limit).
+  `accepted` (number of all successes), `lastErrorAt`, `lastError`, `disabledAt`, `disabledBy`, `pausedAt` (ms), `sequence` (of
+  the operator's events), `slot` (ms, of the next attempt under a rate limit).
 ]]
 local FAILING_AFTER = 4
 local BREADTH = 3
@@ -145,8 +145,8 @@ end
 -- open. Returns the name that is reported or '', and whether what waits is to be queued at once.
 local function paceSucceeded(pace, count, claimedAt, pending, template)
   local receiver = pace.receiver
-  local stored = redis.call('HMGET', receiver, 'state', 'restedAt', 'reported', 'since', 'failures', 'refused', 'refusals')
-  redis.call('HSET', receiver, 'lastSuccessAt', whole(pace.now))
+  local stored = redis.call('HMGET', receiver, 'state', 'restedAt', 'reported', 'since', 'failures', 'refused', 'refusals', 'accepted')
+  redis.call('HSET', receiver, 'lastSuccessAt', whole(pace.now), 'accepted', whole((finite(stored[8]) or 0) + count))
   local state = stored[1] or 'ok'
   if isHeld(state) then return '', false end
   local forward = false
