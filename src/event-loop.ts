@@ -22,6 +22,19 @@ export function itsTurn(): Promise<void> {
   });
 }
 
+let ending: Promise<void> | null = null;
+
+/** Resolves in a later turn of the event loop: what has come by now, such as deliveries to send, goes first. */
+export function laterTurn(): Promise<void> {
+  ending ??= new Promise((resolve) => {
+    setImmediate(() => {
+      ending = null;
+      resolve();
+    });
+  });
+  return ending;
+}
+
 function beginTurn(): void {
   untilMs = performance.now() + TURN_MS;
   goOn();

@@ -32,12 +32,13 @@ import type { DeliveryStore } from '../store/deliveries.ts';
 import { DroppedStore } from '../store/dropped.ts';
 import { EndedSubjects } from '../store/ended-subjects.ts';
 import type { Epoch } from '../store/epoch.ts';
-import { EventLog, OwnEntries } from '../store/event-log.ts';
+import { EventLog } from '../store/event-log.ts';
 import { HealthStore } from '../store/health.ts';
 import { ImportedQuotes } from '../store/imported-quotes.ts';
 import { Keys } from '../store/keys.ts';
 import { LearnedStore } from '../store/learned.ts';
 import { FencedLease } from '../store/lease.ts';
+import { OwnEntries } from '../store/own-entries.ts';
 import type { Registry } from '../store/registry.ts';
 import { SenderStore, WakeLog } from '../store/senders.ts';
 import type { OnForeign } from '../store/stored.ts';
@@ -101,7 +102,7 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
   const options = { keys, retentionMs, epoch, process, onForeign, own };
   const opens = storesOn(openingRedis, options);
   const delivers = storesOn(deliveryRedis, options);
-  const { subjects, registry, tracked, plan, wallets } = storesOn(redis, options);
+  const { subjects, registry, tracked, plan, wallets, deliveries: opening } = storesOn(redis, options);
   const retained = {
     ended: new EndedSubjects(redis, keys),
     learned: new LearnedStore(redis, keys, { onForeign }),
@@ -137,6 +138,7 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
     stores,
     opens,
     own,
+    opening,
     directory,
     eventUrl,
   });
@@ -321,7 +323,7 @@ type Delivering = {
   workers: readonly DeliveryWorker[];
 };
 
-/** `opens` are the stores on the relay's own connection; `own` has the entries that commits write. */
+/** `opens` are the stores on the relay's own connection; `own` has the entries that commits write, `opening` is on theirs. */
 type DeliveringAssembly = {
   connections: { deliveryRedis: RedisClient; blocking: RedisClient; waking: RedisClient };
   keys: Keys;
@@ -329,6 +331,7 @@ type DeliveringAssembly = {
   stores: DaemonStores;
   opens: Stores;
   own: OwnEntries;
+  opening: DeliveryStore;
   directory: Directory;
   eventUrl: EventUrl | null;
   signals: Signals;
@@ -337,14 +340,15 @@ type DeliveringAssembly = {
 
 function assembleDelivering(
   { receivers: configured, smtp }: Config,
-  { connections, keys, heartbeat, stores, opens, own, directory, eventUrl, signals, log }: DeliveringAssembly,
+  { connections, keys, heartbeat, stores, opens, own, opening, ...assembly }: DeliveringAssembly,
 ): Delivering & { options: NotifierOptions } {
+  const { directory, eventUrl, signals, log } = assembly;
   const { deliveryRedis, waking } = connections;
   const { registry, receivers, events, deliveries } = stores;
   const sender = new Sender({ heartbeat, wakes: new WakeLog(waking, keys), log });
   const relay = new Relay(
     { stores: { ...opens, registry, receivers }, directory, sender, signals, log },
-    { blocking: connections.blocking, own },
+    { blocking: connections.blocking, own, opening },
   );
   const batches = new BatchStore(deliveryRedis, keys);
   const dropped = new DroppedStore(deliveryRedis, keys);

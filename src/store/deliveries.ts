@@ -9,6 +9,7 @@ import {
   FACT,
 } from './delivery-fact.ts';
 import type { Keys } from './keys.ts';
+import type { ExpectedEntry } from './log-entry.ts';
 import { operatorSubject } from './operator-event.ts';
 import { type ReceiverMove, receiverEvent } from './receivers.ts';
 import { scripts } from './scripts.ts';
@@ -38,23 +39,38 @@ export type OpeningOrder = {
 export type OpeningStep = { order: ClaimOrder | null; memory: RelayMemory | null };
 
 /**
+ * Entries that must follow the relay's place in the log: `log` are their ids, `expected` those that are on their way, whose names
+ * the deliveries have as their entries. None where the entries were read from the log.
+ */
+export type EntriesBehind = {
+  log: readonly string[];
+  expected: readonly { name: string; entry: ExpectedEntry }[];
+};
+
+/**
  * The part of the last round by which the relay opens deliveries of a receiver. All its receivers are at the entry `from`; `passed`
  * are those of them that no event is for, and move too. `definitions` are those that matched the events, with the digests of
- * their texts. `isCounted`: events without a receiver are counted up to `from` and now further. `log`: the entries that must follow
- * `from` in the log; none where they were read from it.
+ * their texts. `isCounted`: events without a receiver are counted up to `from` and now further.
  */
-export type RelayMemory = {
+export type RelayMemory = EntriesBehind & {
   from: string;
   most: number;
   definitions: readonly { of: 'receivers' | 'subscriptions' | 'tracked'; field: string; digest: string }[];
   claimKeys: readonly string[];
   passed: readonly string[];
   isCounted: boolean;
-  log: readonly string[];
 };
 
 /** The result of opening a delivery; see commands/open-deliveries-8.lua. */
 export type Opened = 'opened' | 'open' | 'opened-waiting' | 'waiting' | 'done';
+
+/** The result of opening: `entries` are the ids of the expected ones; `claims` are those of the order, null without one. */
+export type OpenedDeliveries = {
+  isCurrent: boolean;
+  entries: string[];
+  results: Opened[];
+  claims: Claims | null;
+};
 
 /** A delivery that this process claimed. */
 export type ClaimedDelivery = { id: string; fact: DeliveryFact };
@@ -127,13 +143,13 @@ export class DeliveryStore {
 
   /**
    * Opens deliveries of one receiver, in order, under the relay's fencing token. Null when another process relays now. Where what
-   * the relay remembers is not current, nothing is opened. Returns the claims of the order, null without one.
+   * the relay remembers is not current, nothing is opened.
    */
   async open(
     fence: string,
     { receiver, deliveries, replay, cursor, process }: OpeningOrder,
     { order, memory }: OpeningStep = { order: null, memory: null },
-  ): Promise<{ isCurrent: boolean; results: Opened[]; claims: Claims | null } | null> {
+  ): Promise<OpenedDeliveries | null> {
     const keys = this.#keys;
     const opened = await scripts.openDeliveries(this.#redis, {
       keys: {
@@ -160,15 +176,20 @@ export class DeliveryStore {
       },
     });
     if (opened === null) return null;
-    const { isCurrent, results, nowMs, ...claimed } = opened;
+    const { isCurrent, entries, results, nowMs, ...claimed } = opened;
     const claims = nowMs === null ? null : await this.#claimsOf(receiver, { nowMs, ...claimed });
-    return { isCurrent, results, claims };
+    return { isCurrent, entries, results, claims };
   }
 
-  #rememberedOf({ definitions, isCounted, ...memory }: RelayMemory): object {
+  #rememberedOf({ definitions, isCounted, expected, ...memory }: RelayMemory): object {
     const keys = this.#keys;
     return {
       ...memory,
+      expected: expected.map(({ name, entry: { packed, claimKeys } }) => ({
+        name,
+        event: packed,
+        claimKeys,
+      })),
       definitions: definitions.map(({ of, field, digest }) => [keys[of], field, digest]),
       continued: keys.continued,
       counted: isCounted ? keys.unmatchedPlace : '',

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { BoundedMap, bytesOfTexts, CACHES } from '../domain/caches.ts';
+import { BoundedMap, CACHES } from '../domain/caches.ts';
 import type { Event } from '../domain/events/event.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
-import { compareEntries, eventOf, type LogEntry, parseEntry, type StoredEntry } from './log-entry.ts';
+import { eventOf, type LogEntry, parseEntry, type StoredEntry } from './log-entry.ts';
 import { unpack, unpackedBytes } from './packed.ts';
 import { scripts } from './scripts.ts';
 import { unmatchedBefore } from './unmatched.ts';
@@ -206,36 +206,4 @@ function namesOf(fields: readonly string[]): { event: string; subject: string } 
 
 function isSame(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((text, index) => text === other[index]);
-}
-
-/**
- * The entries that this process has just written to the log, in order. Its relay opens them without waiting until it reads them;
- * it does so only where nothing else is between them and the entry that it reached.
- */
-export class OwnEntries {
-  readonly #entries = new BoundedMap<string, StoredEntry>({
-    ...CACHES.ownEntries,
-    bytesOf: (id, { fields }) => bytesOfTexts(id, ...fields),
-  });
-  #came = Promise.withResolvers<void>();
-
-  add(entry: StoredEntry): void {
-    if (!this.#entries.fits(entry.id, entry)) return;
-    this.#entries.set(entry.id, entry);
-    this.#came.resolve();
-  }
-
-  /** Resolves once there are some, for the last caller alone: nothing of the waits before it stays in memory. */
-  async came(): Promise<void> {
-    if (this.#entries.size === 0) this.#came = Promise.withResolvers();
-    return this.#came.promise;
-  }
-
-  /** Removes all, and returns those behind a place in the log. */
-  take(after: string): StoredEntry[] {
-    const all = [...this.#entries.entries()].map(([, entry]) => entry);
-    this.#entries.clear();
-    this.#came = Promise.withResolvers();
-    return all.filter(({ id }) => compareEntries(id, after) > 0);
-  }
 }

@@ -80,6 +80,14 @@ export function parseEntry(id: string, stored: readonly string[]): LogEntry {
 /** An entry of the log with its fields, as Redis stores them. */
 export type StoredEntry = { id: string; fields: readonly string[]; entry: LogEntry };
 
+/** An entry of an event before it has an id. `packed` and `claimKeys` are the event and its subscription keys as it stores them. */
+export type ExpectedEntry = { event: Event; packed: string; claimKeys: readonly string[] };
+
+/** Builds the entry that was expected, once it has an id; or, with a name in place of that, before. */
+export function writtenEntry(id: string, { event, packed, claimKeys }: ExpectedEntry): StoredEntry {
+  return storedEntry(id, event, { packed, claimKeys: JSON.stringify(claimKeys), withheld: '' });
+}
+
 /**
  * Builds the entry of an event that this process has just stored with these texts, as `parseEntry` reads it. A proof has its
  * members in another order than its text is read in, and receivers get the same bytes each time.
@@ -120,6 +128,11 @@ function eventFields(
 /** Completes a subscription key that ends with its bar by the subject of the event. */
 function wholeKey(key: string, subject: string): string {
   return key.endsWith('|') ? `${key}${subject}` : key;
+}
+
+/** Returns a subscription key as the entries of a subject store it. */
+export function shortKey(key: string, subject: string): string {
+  return key.endsWith(`|${subject}`) ? key.slice(0, -subject.length) : key;
 }
 
 /** Returns the event of an entry; null for an entry without a readable one. */

@@ -609,6 +609,7 @@ export const scripts = {
     reply: reply.orNothing(
       reply.fieldsAndRest({
         isCurrent: reply.flag,
+        entries: reply.list(reply.text),
         results: reply.list(reply.oneOf('opened', 'open', 'opened-waiting', 'waiting', 'done')),
         nowMs: reply.optional(reply.number),
         waitMs: reply.optional(reply.number),

@@ -8,14 +8,15 @@ import { type Snapshot, stageOf, type Unconfirmed } from '../domain/subjects/rec
 import { asSubjectId, eventKind, type SubjectId } from '../domain/subjects/subject.ts';
 import type { Claim } from '../domain/subjects/subscription.ts';
 import { openTransfer } from '../domain/transfers/transfer-move.ts';
+import { laterTurn } from '../event-loop.ts';
 import type { CheckEnding } from './checks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Epoch } from './epoch.ts';
-import type { OwnEntries } from './event-log.ts';
 import { type Basis, basisOf, HeldSubjects, unconfirmedText } from './held-subjects.ts';
 import type { Keys } from './keys.ts';
 import { storedEntry } from './log-entry.ts';
 import { openText } from './open-transfers.ts';
+import { expectedEntry, type OwnEntries } from './own-entries.ts';
 import { pack } from './packed.ts';
 import { parseMember } from './plan-members.ts';
 import { scripts } from './scripts.ts';
@@ -242,45 +243,52 @@ export class SubjectStore {
     const packed = event === undefined ? null : pack(JSON.stringify(event.event));
     const call = randomBytes(6).toString('base64url');
     const fields = snapshot === undefined ? null : snapshotFields(snapshot);
-    const { entry, claimKeys, withheld, polledAtMs, ...done } = await scripts.commit(this.#redis, {
-      keys: {
-        subject: keys.subject(subject),
-        claims: keys.claims(subject),
-        commit: keys.commit,
-        events: keys.events,
-        plan: keys.planOf(subject),
-        counts: keys.counts,
-        wanted: keys.wanted,
-        changedSubjects: keys.changedSubjects,
-        subjectEntries: keys.subjectEntries(subject),
-        trimmed: keys.trimmed,
-        openStatusPlan: keys.plan('open-status'),
-        promised: keys.promised,
-      },
-      args: {
-        subject,
-        token: commit.token,
-        asOf: commit.asOf,
-        snapshot: fields,
-        counted,
-        event: packed,
-        meta: meta ?? null,
-        claims: claimsArgument(commit.claims),
-        virtualSeconds: isPollable(subject) ? (commit.track?.virtualSeconds ?? null) : null,
-        unconfirmed: unconfirmedText(unconfirmed),
-        flag: commit.flag ?? '',
-        restMs: Math.round(commit.track?.restMs ?? 0),
-        atMs: null,
-        latestMs: Math.round(commit.track?.latestMs ?? 0),
-        open,
-        check: commit.check ?? null,
-        call,
-        epoch,
-        commits: this.epoch.commits,
-        isFollowed: keys.statusSource === 'both' && shown !== undefined && isFollowed(subject, shown),
-        basis: commit.before?.basis ?? null,
-      },
-    });
+    const noteAnswered =
+      event === undefined || packed === null
+        ? undefined
+        : this.#own?.expect(expectedEntry({ ...commit, event }, packed));
+    const committing = scripts
+      .commit(this.#redis, {
+        keys: {
+          subject: keys.subject(subject),
+          claims: keys.claims(subject),
+          commit: keys.commit,
+          events: keys.events,
+          plan: keys.planOf(subject),
+          counts: keys.counts,
+          wanted: keys.wanted,
+          changedSubjects: keys.changedSubjects,
+          subjectEntries: keys.subjectEntries(subject),
+          trimmed: keys.trimmed,
+          openStatusPlan: keys.plan('open-status'),
+          promised: keys.promised,
+        },
+        args: {
+          subject,
+          token: commit.token,
+          asOf: commit.asOf,
+          snapshot: fields,
+          counted,
+          event: packed,
+          meta: meta ?? null,
+          claims: claimsArgument(commit.claims),
+          virtualSeconds: isPollable(subject) ? (commit.track?.virtualSeconds ?? null) : null,
+          unconfirmed: unconfirmedText(unconfirmed),
+          flag: commit.flag ?? '',
+          restMs: Math.round(commit.track?.restMs ?? 0),
+          atMs: null,
+          latestMs: Math.round(commit.track?.latestMs ?? 0),
+          open,
+          check: commit.check ?? null,
+          call,
+          epoch,
+          commits: this.epoch.commits,
+          isFollowed: keys.statusSource === 'both' && shown !== undefined && isFollowed(subject, shown),
+          basis: commit.before?.basis ?? null,
+        },
+      })
+      .finally(() => noteAnswered?.());
+    const { entry, claimKeys, withheld, polledAtMs, ...done } = await committing;
     if (done.outcome === 'behind') {
       // As for a superseded response: the next poll starts from the state of Redis.
       this.epoch.checkSoon();
@@ -301,6 +309,8 @@ export class SubjectStore {
     const isStored = done.outcome === 'committed' && !isFinal;
     this.#held.note(commit, isStored && fields !== null ? { call, commit: done.commit, fields } : null);
     const seenAtMs = commit.before?.basis === undefined ? (commit.before?.seenAtMs ?? null) : polledAtMs;
+    // Its deliveries come with the same answer of Redis, and are sent first.
+    if (event !== undefined) await laterTurn();
     return { outcome: done.outcome, commit: done.commit, seenAtMs };
   }
 

@@ -52,7 +52,7 @@ test('an attempt that ends after Redis was emptied does not block its event, rep
       cursor: null,
       process: 'p',
     }),
-  ).toEqual({ isCurrent: true, results: ['opened'], claims: null });
+  ).toEqual({ isCurrent: true, entries: [], results: ['opened'], claims: null });
 });
 
 test('deliveries are claimed in the step that opens them, and again where the reply was lost', async () => {

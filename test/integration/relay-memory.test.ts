@@ -1,13 +1,14 @@
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { expect, inject, test } from 'vitest';
 import { Relay } from '../../src/queues/deliveries/relay.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
-import { OwnEntries } from '../../src/store/event-log.ts';
 import { parseEntry, type StoredEntry } from '../../src/store/log-entry.ts';
+import { OwnEntries } from '../../src/store/own-entries.ts';
 import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { type Desired, syncConfig } from '../../src/store/sync-config.ts';
 import { eventually } from '../support/eventually.ts';
-import { appendEvents, madeEventId } from '../support/log-entries.ts';
+import { appendEvents, type MadeEvent, madeEntry, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 import { ONE, TWO, wantedOf } from '../support/registry-stage.ts';
 import { relayStage } from '../support/relay-stage.ts';
@@ -28,6 +29,21 @@ const CONFIG = fc.record({
 
 type ConfigCase = typeof CONFIG extends fc.Arbitrary<infer T> ? T : never;
 
+/**
+ * Ways in which an entry comes into the log: by another process; by this one, which passes it on then; announced before, as it
+ * comes, or otherwise, or as one that cannot be foretold; announced, and never written.
+ */
+const WRITTEN = [
+  'other',
+  'own',
+  'expected',
+  'expected',
+  'expected',
+  'otherwise',
+  'unforeseen',
+  'lost',
+] as const;
+
 const ACT = fc.oneof(
   {
     weight: 5,
@@ -37,10 +53,11 @@ const ACT = fc.oneof(
           key: fc.nat(1),
           subject: fc.nat(1),
           type: fc.constantFrom('intent.filled', 'intent.refunded'),
-          isOwn: fc.boolean(),
         }),
         { minLength: 1, maxLength: 6 },
       ),
+      // Those of a turn of the event loop are written in one way or two, alternately.
+      how: fc.array(fc.constantFrom(...WRITTEN), { minLength: 1, maxLength: 2 }),
     }),
   },
   { weight: 2, arbitrary: fc.record({ config: CONFIG }) },
@@ -75,14 +92,15 @@ async function staged() {
   const id = String(await blocking.client('ID'));
   const { redis, keys, registry, events, deps } = stage;
   const own = new OwnEntries();
-  const relay = new Relay(deps, { blocking, own });
+  const relay = new Relay(deps, { blocking, own, opening: deps.stores.deliveries });
   later(() => relay.close());
   const opened = async () => {
     const found: Record<string, unknown> = { unmatched: await redis.zcard(keys.unmatched) };
     for (const name of RECEIVERS) {
       const ids = await redis.zrange(`${keys.queue(name)}:due`, '0', '-1');
       const open = (await redis.zrange(keys.pending(name), '0', '-1')).toSorted();
-      found[name] = { due: ids, open };
+      const factOf = async (id: string) => redis.hmget(keys.delivery(name, id), 'entry', 'claimKeys');
+      found[name] = { due: ids, open, facts: await Promise.all(open.map(factOf)) };
     }
     return found;
   };
@@ -102,12 +120,12 @@ async function settled({ redis, keys, registry, events, stores }: Awaited<Return
     const names = (await registry.receivers()).filter(({ removed }) => !removed).map(({ name }) => name);
     const progress = await stores.lease.readReceivers(names);
     const behind = progress.filter(({ state, cursor }) => state === 'ok' && cursor !== newest);
-    return behind.length === 0 && (await redis.get(keys.unmatchedPlace)) === newest;
+    return behind.length === 0 && ((await redis.get(keys.unmatchedPlace)) ?? '0-0') === newest;
   });
 }
 
 const PLAIN = { type: 'intent.*', ordering: 'none' } as const;
-const LOGGED: ActCase = { log: [{ key: 0, subject: 0, type: 'intent.filled', isOwn: false }] };
+const LOGGED: ActCase = { log: [{ key: 0, subject: 0, type: 'intent.filled' }], how: ['other'] };
 
 /** A subject moved to the other name, where a receiver goes on with it that the old name has lost since. */
 const MOVED: [ConfigCase, ActCase[]] = [
@@ -133,10 +151,10 @@ test('a relay that remembers its last round opens what one opens that reads ever
       const atMs = await redisTimeMs(quick.redis);
       for (const act of [...acts, ...acts]) {
         if ('log' in act) {
-          const made = act.log.map(({ key, subject, type, isOwn }) => {
+          const made = act.log.map(({ key, subject, type }, index) => {
             sequence += 1;
             return {
-              isOwn,
+              how: act.how[index % act.how.length] ?? 'other',
               subject: SUBJECTS[subject] ?? ONE,
               sequence,
               type,
@@ -144,12 +162,9 @@ test('a relay that remembers its last round opens what one opens that reads ever
               key: `${['a', 'b'][key]}|${SUBJECTS[subject]}`,
             };
           });
-          await appendEvents(plain.redis, plain.keys, made);
-          for (const { isOwn, ...event } of made) {
-            const [id = ''] = await appendEvents(quick.redis, quick.keys, [event]);
-            const [stored] = isOwn ? await quick.redis.xrange(quick.keys.events, id, id) : [];
-            if (stored !== undefined) quick.own.add(asWritten(id, stored[1]));
-          }
+          const stored = made.filter(({ how }) => how !== 'lost');
+          await appendEvents(plain.redis, plain.keys, stored);
+          await Promise.all(made.map(({ how, ...event }) => write(quick, event, how)));
           await settledBy(plain);
           await settled(quick);
         } else if ('config' in act) {
@@ -192,6 +207,73 @@ test('an entry that is passed on is opened behind those that nobody passed on', 
     await waitsIn(1);
   }
 });
+
+test('entries that are announced are opened on the way of their commits, unless others come before them', async () => {
+  const stage = await staged();
+  const { relay, blocking, waitsIn, redis, keys, registry, opened } = stage;
+  const wanted = { a: { subject: ONE, receivers: RECEIVERS }, b: { subject: TWO, receivers: ['desk'] } };
+  await syncConfig(registry, wantedOf(wanted), '0-0');
+  const atMs = await redisTimeMs(redis);
+  const eventAt = (sequence: number) => ({ subject: ONE, sequence, atMs: atMs + sequence, key: `a|${ONE}` });
+  const openTo = (last: number) =>
+    Array.from({ length: last }, (_, index) => madeEventId(eventAt(index + 1))).toSorted();
+  const idsOf = (found: unknown) => (found as { open: string[] }).open.filter((id) => id !== other);
+  const otherAt = { subject: TWO, sequence: 1, atMs, key: `b|${TWO}` };
+  const other = madeEventId(otherAt);
+  relay.start();
+  await waitsIn(0);
+  // It reads a subscription for the first event that comes while it waits.
+  await appendEvents(redis, keys, [otherAt, eventAt(1)]);
+  await settled(stage);
+  await waitsIn(0);
+  // From now on it learns of entries by rounds, and by what is announced.
+  await blocking.select(1);
+  await waitsIn(1);
+  let last = 1;
+  /** Announces entries. True when they are open once that turn of the event loop is over. */
+  const areOpenAtOnce = async (count: number) => {
+    const written = Array.from({ length: count }, () => write(stage, eventAt(++last), 'expected'));
+    await new Promise((resolve) => setImmediate(resolve));
+    const { backend, desk } = await opened();
+    await Promise.all(written);
+    await settled(stage);
+    return isDeepStrictEqual([backend, desk].map(idsOf), [openTo(last), openTo(last)]);
+  };
+  for (const count of [2, 1]) {
+    // A round that is under way opens them otherwise.
+    await eventually('they are open at once', async () => {
+      await waitsIn(1);
+      return areOpenAtOnce(count);
+    });
+  }
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    await waitsIn(1);
+    await write(stage, eventAt(++last), 'otherwise');
+    await settled(stage);
+    await waitsIn(1);
+    await appendEvents(redis, keys, [eventAt(++last)]);
+    await areOpenAtOnce(1);
+  }
+  const { backend, desk } = await opened();
+  expect([backend, desk].map(idsOf)).toEqual([openTo(last), openTo(last)]);
+});
+
+/** Writes an entry as a commit does: announced, where it is, and answered once it is in the log. */
+async function write(
+  { redis, keys, own }: Awaited<ReturnType<typeof staged>>,
+  event: MadeEvent,
+  how: (typeof WRITTEN)[number],
+): Promise<void> {
+  const entry = madeEntry(event);
+  const changed = { ...entry, claimKeys: [event.key.replace(/^./, (name) => (name === 'a' ? 'b' : 'a'))] };
+  const expected = { expected: entry, lost: entry, otherwise: changed, unforeseen: null };
+  const answered = how === 'other' || how === 'own' ? () => undefined : own.expect(expected[how]);
+  const [id] = await (how === 'lost' ? redis.ping() : appendEvents(redis, keys, [event]));
+  answered();
+  if (id === undefined || how === 'lost' || how === 'other') return;
+  const [stored] = await redis.xrange(keys.events, id, id);
+  if (stored !== undefined) own.add(asWritten(id, stored[1]));
+}
 
 async function settledBy(plain: Awaited<ReturnType<typeof staged>>): Promise<void> {
   while ((await plain.relay.round()).more);

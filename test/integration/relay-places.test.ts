@@ -2,7 +2,7 @@ import { expect, inject, test } from 'vitest';
 import { PLACES_AT_ONCE } from '../../src/queues/deliveries/follow.ts';
 import { Relay } from '../../src/queues/deliveries/relay.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
-import { OwnEntries } from '../../src/store/event-log.ts';
+import { OwnEntries } from '../../src/store/own-entries.ts';
 import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { syncConfig } from '../../src/store/sync-config.ts';
 import { appendEvents } from '../support/log-entries.ts';
@@ -21,7 +21,7 @@ async function staged() {
   const { redis, keys, registry, deps } = stage;
   const blocking = connect({ kind: 'server', url: inject('redisUrl') });
   later(() => disconnect(blocking));
-  const relay = new Relay(deps, { blocking, own: new OwnEntries() });
+  const relay = new Relay(deps, { blocking, own: new OwnEntries(), opening: deps.stores.deliveries });
   later(() => relay.close());
   const wanted = wantedOf({ a: { subject: ONE, receivers: NAMES } });
   const receivers = NAMES.flatMap((name) => wanted.receivers.slice(0, 1).map((one) => ({ ...one, name })));

@@ -4,6 +4,7 @@ import { intentId } from '../../src/domain/subjects/subject.ts';
 import { commitRecord } from '../../src/queues/polls/commit-record.ts';
 import { EndedSubjects } from '../../src/store/ended-subjects.ts';
 import { Keys } from '../../src/store/keys.ts';
+import { type ExpectedEntry, writtenEntry } from '../../src/store/log-entry.ts';
 import type { SubjectEntry } from '../../src/store/subjects.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { logEntries } from '../support/log-entries.ts';
@@ -74,6 +75,8 @@ class World {
   readonly #processes: readonly OpenTransfersStage[];
   readonly #holds: boolean;
   readonly outcomes: string[] = [];
+  /** Entries that were announced, each with what its commit wrote. */
+  readonly announced: { expected: readonly string[]; written: readonly string[] }[] = [];
 
   constructor({ holds }: { holds: boolean }) {
     this.#holds = holds;
@@ -101,13 +104,29 @@ class World {
     const shown = seconds === null ? { ...raw, updatedAt: null, raw: { ...raw.raw, updatedAt: null } } : raw;
     const how = { asOf, nowMs, price: 1, exact: false, claims: [claim] };
     const recalled = this.#holds ? subjects.recall(subject, { status: null, mayBeNew: true }) : null;
-    const first = recalled === null ? null : await commitRecord(deps, shown, recalled, how);
+    const first =
+      recalled === null ? null : await this.#noting(process, () => commitRecord(deps, shown, recalled, how));
     if (first !== null) this.outcomes.push(first.outcome);
     if (first !== null && first.outcome !== 'outdated') return resultOf(first.outcome, first.before);
     const [read] = await subjects.readShown([subject]);
     if (read === undefined) throw new Error('nothing was read');
     const { outcome, before } = await commitRecord(deps, shown, read, how);
     return resultOf(outcome, before);
+  }
+
+  /** Commits, and notes what was announced beside the entry that it wrote. */
+  async #noting<T>(process: number, commit: () => Promise<T>): Promise<T> {
+    const { redis, keys, own } = this.#process(process);
+    const expected: ExpectedEntry[] = [];
+    own.take('0-0');
+    own.onExpected((entries) => expected.push(...entries));
+    const before = await redis.xlen(keys.events);
+    const result = await commit();
+    const [last] = await redis.xrevrange(keys.events, '+', '-', 'COUNT', 1);
+    const isWritten = (await redis.xlen(keys.events)) > before;
+    for (const entry of isWritten ? expected : [])
+      this.announced.push({ expected: writtenEntry('', entry).fields, written: last?.[1] ?? [] });
+    return result;
   }
 
   async change({ kind, process, subject: number }: Change, nowMs: number): Promise<void> {
@@ -180,7 +199,7 @@ function resultOf(outcome: string, { snapshot, claims, promised }: SubjectEntry)
 }
 
 test('changes that are decided by what a process holds are as those that are read first, whatever comes between', async () => {
-  let unread = 0;
+  let [unread, announced] = [0, 0];
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.oneof({ weight: 3, arbitrary: SHOWN }, MEANWHILE), { maxLength: 12 }),
@@ -192,6 +211,8 @@ test('changes that are decided by what a process holds are as those that are rea
           else for (const world of [held, read]) await world.change(act, nowMs);
         }
         expect(await held.state()).toEqual(await read.state());
+        for (const { expected, written } of held.announced) expect(written).toEqual(expected);
+        announced += held.announced.length;
         unread += held.outcomes.filter((outcome) => outcome !== 'outdated').length;
       },
     ),
@@ -210,4 +231,5 @@ test('changes that are decided by what a process holds are as those that are rea
   );
   // Otherwise it would show nothing: the read of an outdated state makes both worlds equal.
   expect(unread).toBeGreaterThan(200);
+  expect(announced).toBeGreaterThan(100);
 });

@@ -2,7 +2,7 @@ import type { Event } from '../../src/domain/events/event.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import type { Keys } from '../../src/store/keys.ts';
-import type { LogEntry } from '../../src/store/log-entry.ts';
+import { type ExpectedEntry, type LogEntry, storedEntry } from '../../src/store/log-entry.ts';
 
 /** An event of an invented transfer, as the commit script stores one. */
 export type MadeEvent = { subject: string; sequence: number; type?: string; atMs: number; key: string };
@@ -12,31 +12,43 @@ export function madeEventId({ subject, sequence }: Pick<MadeEvent, 'subject' | '
   return `evt_${Buffer.from(`${subject} ${sequence}`).toString('hex').slice(-40).padStart(40, '0')}`;
 }
 
+/** The entry of an invented event, before it has an id. */
+export function madeEntry({
+  subject,
+  sequence,
+  type = 'intent.filled',
+  atMs,
+  key,
+}: MadeEvent): ExpectedEntry {
+  const event: Event = {
+    id: madeEventId({ subject, sequence }),
+    type,
+    timestamp: new Date(atMs).toISOString(),
+    data: {
+      subject: { kind: 'intent', id: subject },
+      sequence,
+      epoch: 1,
+      status: 'filled',
+      previousStatus: 'pending',
+      changes: ['status'],
+      record: { id: subject, type: 'intent', status: 'filled', updatedAt: 1_700_000_000 },
+      upstreamUpdatedAt: 1_700_000_000,
+      detectionDelaySeconds: 1,
+    },
+  };
+  return { event, packed: JSON.stringify(event), claimKeys: [key] };
+}
+
 /** Appends events to the log at their times, which may lie in the future: so a test lets time pass. */
 export async function appendEvents(
   redis: RedisClient,
   keys: Keys,
   events: readonly MadeEvent[],
 ): Promise<string[]> {
-  const added = events.map(({ subject, sequence, type = 'intent.filled', atMs, key }) => {
-    const event: Event = {
-      id: madeEventId({ subject, sequence }),
-      type,
-      timestamp: new Date(atMs).toISOString(),
-      data: {
-        subject: { kind: 'intent', id: subject },
-        sequence,
-        epoch: 1,
-        status: 'filled',
-        previousStatus: 'pending',
-        changes: ['status'],
-        record: { id: subject, type: 'intent', status: 'filled', updatedAt: 1_700_000_000 },
-        upstreamUpdatedAt: 1_700_000_000,
-        detectionDelaySeconds: 1,
-      },
-    };
-    const fields = { kind: 'event', subject, event: JSON.stringify(event), claimKeys: JSON.stringify([key]) };
-    return redis.xadd(keys.events, `${atMs}-*`, ...Object.entries(fields).flat());
+  const added = events.map((made) => {
+    const { event, packed, claimKeys } = madeEntry(made);
+    const { fields } = storedEntry('', event, { packed, claimKeys: JSON.stringify(claimKeys), withheld: '' });
+    return redis.xadd(keys.events, `${made.atMs}-*`, ...fields);
   });
   return (await Promise.all(added)).map((entry) => entry ?? '');
 }

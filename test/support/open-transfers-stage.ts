@@ -10,6 +10,7 @@ import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { type OpenSums, readOpenTransfers } from '../../src/store/open-transfers.ts';
+import { OwnEntries } from '../../src/store/own-entries.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { parseMember } from '../../src/store/plan-members.ts';
 import { type SubjectEntry, SubjectStore } from '../../src/store/subjects.ts';
@@ -43,6 +44,7 @@ export function record(
 export class OpenTransfersStage {
   readonly redis: RedisClient;
   readonly keys: Keys;
+  readonly own = new OwnEntries();
   readonly subjects: SubjectStore;
   readonly plan: PlanStore;
   readonly deps: CommitContext;
@@ -55,6 +57,7 @@ export class OpenTransfersStage {
     this.redis = connect({ kind: 'server', url: redisUrl });
     this.subjects = new SubjectStore(this.redis, this.keys, {
       epoch: firstEpoch(this.redis, this.keys),
+      own: this.own,
     });
     this.plan = new PlanStore(this.redis, this.keys);
     this.deps = commitDeps(this.redis, this.keys, { subjects: this.subjects, plan: this.plan });

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { makeEvent } from '../../src/domain/events/make-event.ts';
 import type { Proof } from '../../src/domain/proof/proof.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';
-import { OwnEntries } from '../../src/store/event-log.ts';
 import { parseEntry, storedEntry } from '../../src/store/log-entry.ts';
+import { OwnEntries } from '../../src/store/own-entries.ts';
 import { pack } from '../../src/store/packed.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 

@@ -3,7 +3,7 @@ import { MOST_OPEN } from '../../store/backlog.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
 import type { Claims, RelayMemory } from '../../store/deliveries.ts';
 import type { LogPiece } from '../../store/event-log.ts';
-import { compareEntries } from '../../store/log-entry.ts';
+import { compareEntries, writtenEntry } from '../../store/log-entry.ts';
 import {
   type ClaimDefinitions,
   type GoneEvent,
@@ -112,11 +112,14 @@ export async function follow(
     }
     const order = { token, receiver, matched, replay: null, cursor: to };
     atOnce.push(
-      openDeliveries(order, deps).catch((error) => {
-        failed(receiver.name, error);
-        // It advances again when its time has come.
-        return true;
-      }),
+      openDeliveries(order, deps).then(
+        (came) => came !== null,
+        (error) => {
+          failed(receiver.name, error);
+          // It advances again when its time has come.
+          return true;
+        },
+      ),
     );
     opened += matched.length;
     if (opened < MOST_AT_ONCE) continue;
@@ -196,13 +199,13 @@ type OpeningPlan = {
 
 /**
  * Opens deliveries of a receiver in the order of the log and moves its cursor, in one step. Existing deliveries are absorbed,
- * so it can be repeated. Where this process may send more now, it claims them in the same step. False when another process
- * relays now, or what the relay remembers has changed.
+ * so it can be repeated. Where this process may send more now, it claims them in the same step. Returns the ids of the entries that
+ * were expected; null when another process relays now, or what the relay remembers has changed.
  */
 export async function openDeliveries(
   { token, receiver, matched, replay, cursor, memory = null }: OpeningPlan,
-  { stores: { deliveries }, sender, signals }: RelayContext,
-): Promise<boolean> {
+  { stores: { deliveries, events }, sender, signals }: RelayContext,
+): Promise<readonly string[] | null> {
   const { name, ordering } = receiver;
   const opening = {
     receiver: name,
@@ -222,16 +225,21 @@ export async function openDeliveries(
   let claims: Claims | null = null;
   try {
     const opened = await deliveries.open(token, opening, { order, memory });
-    if (opened?.isCurrent !== true) return false;
+    if (opened?.isCurrent !== true) return null;
     claims = opened.claims;
-    const { results } = opened;
+    const { results, entries } = opened;
+    // The claimed deliveries find their events in memory.
+    for (const [index, id] of entries.entries()) {
+      const expected = memory?.expected[index];
+      if (expected !== undefined) events.readOwn(writtenEntry(id, expected.entry));
+    }
     for (const [index, { event }] of matched.entries()) {
       if (results[index]?.startsWith('opened') !== true) continue;
       signals.emit('delivery.opened', { receiver: name, eventId: event.id, eventType: event.type });
     }
     const isNew = results.some((result) => result === 'opened' || result === 'open');
     if (order === null && isNew) listener?.wake();
-    return true;
+    return entries;
   } finally {
     if (order !== null) listener?.offer(claims);
     if (order !== null && claims === null) listener?.wake();

@@ -1,9 +1,14 @@
 import type { RedisClient } from '../../store/commands.ts';
-import type { EventLog, LogPiece, OwnEntries } from '../../store/event-log.ts';
+import type { DeliveryStore } from '../../store/deliveries.ts';
+import type { EventLog, LogPiece } from '../../store/event-log.ts';
 import { compareEntries } from '../../store/log-entry.ts';
+import type { OwnEntries } from '../../store/own-entries.ts';
 
-/** `blocking` is a connection of its own; `own` has the entries that this process writes. */
-export type LogSources = { blocking: RedisClient; own: OwnEntries };
+/**
+ * `blocking` is a connection of its own; `own` has the entries that this process writes, and `opening` opens them on the
+ * connection on which it does.
+ */
+export type LogSources = { blocking: RedisClient; own: OwnEntries; opening: DeliveryStore };
 
 /** Entries behind a place, in order. Own ones may have others of the log before them. */
 type NextPiece = LogPiece & { isOwn: boolean };

@@ -1,8 +1,8 @@
 import { BoundedMap, CACHES } from '../../domain/caches.ts';
 import { isTrackedKey, parseClaimKey } from '../../domain/subjects/subscription.ts';
 import type { Definitions, StoredReceiver, StoredSubscription } from '../../store/definitions.ts';
-import type { RelayMemory } from '../../store/deliveries.ts';
-import type { LogEntry } from '../../store/log-entry.ts';
+import type { EntriesBehind, RelayMemory } from '../../store/deliveries.ts';
+import { compareEntries, type ExpectedEntry, type LogEntry, writtenEntry } from '../../store/log-entry.ts';
 import type { Registry } from '../../store/registry.ts';
 import { MOST_TO_ADVANCE, openDeliveries } from './follow.ts';
 import { type Match, matchFacts, readBatch } from './matches.ts';
@@ -24,10 +24,12 @@ export type Remembered = {
  * opens them compares it with what is stored, and does nothing where something has changed.
  *
  *   State       Entered when                                      Left when
- *   none        the start; an entry that needs a round; a failed  a round left all receivers, that are at most 20, at one entry,
- *               or refused step; another fencing token            with none failing, being enabled or replaying ─► remembered
- *   remembered  a round ended so                                  a step moved all receivers ─► remembered, at the new entry; else
- *                                                                 ─► none. The next round replaces it in any case.
+ *   none        the start; a round begins; an entry that needs a  a round left all receivers, that are at most 20, at one entry,
+ *               round; a failed step; another fencing token       with none failing, being enabled or replaying ─► remembered
+ *   remembered  a round ended so                                  a step begins ─► stepping; a round begins ─► none
+ *   stepping    a step is under way, for entries in the log or    it moved all receivers ─► remembered, at the new entry; it was
+ *               for those that are expected                       refused for other entries in the log ─► remembered; else
+ *                                                                 ─► none
  */
 export class RelayMemoryState {
   #remembered: Remembered | null = null;
@@ -54,31 +56,71 @@ export class RelayMemoryState {
    * process wrote are opened only where the log has no other before them; null then lets the same be tried with the log's.
    */
   async open({ after, entries, token, isOwn }: OpenedEntries, deps: RelayContext): Promise<string | null> {
+    const remembered = this.#take(token);
+    if (remembered === null || compareEntries(remembered.at, after) < 0) return null;
+    // Those before it were opened while they were expected.
+    const behind = entries.filter(({ id }) => compareEntries(id, remembered.at) > 0);
+    if (behind.length === 0) {
+      this.#remembered = remembered;
+      return remembered.at;
+    }
+    const log = isOwn ? behind.map(({ id }) => id) : [];
+    return this.#open({ ...remembered, entries: behind }, { log, expected: [] }, deps);
+  }
+
+  /**
+   * Opens the deliveries of entries whose commits are on their way to Redis, over the same connection (that of `deps`), in one
+   * step for each receiver. Returns the entry that they reached; null where the log has others, or a round must do it.
+   */
+  async openExpected(
+    { entries, token }: { entries: readonly ExpectedEntry[]; token: string | null },
+    deps: RelayContext,
+  ): Promise<string | null> {
+    const remembered = this.#take(token);
+    if (remembered === null) return null;
+    const expected = entries.map((entry, index) => ({ name: `${NO_ENTRY}-${index + 1}`, entry }));
+    const named = expected.map(({ name, entry }) => writtenEntry(name, entry).entry);
+    return this.#open({ ...remembered, entries: named }, { log: [], expected }, deps);
+  }
+
+  /** Takes what is remembered, so that one step is under way at a time; null where that is of another token. */
+  #take(token: string | null): Remembered | null {
     const remembered = this.#remembered;
     this.#remembered = null;
-    if (remembered === null || remembered.token !== token || remembered.at !== after) return null;
-    const step = await stepOf({ ...remembered, entries }, this.#subscriptions, deps);
+    return remembered?.token === token ? remembered : null;
+  }
+
+  async #open(
+    remembered: Remembered & { entries: readonly LogEntry[] },
+    behind: EntriesBehind,
+    deps: RelayContext,
+  ): Promise<string | null> {
+    const step = await stepOf({ ...remembered, behind }, this.#subscriptions, deps);
     if (step === null) return null;
-    const { to, openings } = step;
-    const memory = { ...step.memory, log: isOwn ? entries.map(({ id }) => id) : [] };
+    const { to, openings, memory } = step;
     const opened = await Promise.all(
       openings.map(async (opening, index) => {
         // The first moves those that no event is for.
         const part = index === 0 ? memory : { ...memory, passed: [], isCounted: false };
         const plan = { token: remembered.token, ...opening, replay: null, cursor: to, memory: part };
         // A round meets the error again, and isolates the receiver.
-        return openDeliveries(plan, deps).catch(() => false);
+        return openDeliveries(plan, deps).catch(() => null);
       }),
     );
-    if (opened.includes(false)) {
+    if (opened.includes(null)) {
       // A script that did something has moved a cursor: it is refused again.
-      this.#remembered = isOwn ? remembered : null;
+      this.#remembered = behind.log.length + behind.expected.length > 0 ? remembered : null;
       return null;
     }
-    this.#remembered = { ...remembered, at: to };
-    return to;
+    const { token, receivers, subscriptions } = remembered;
+    const at = opened[0]?.at(-1) ?? to;
+    this.#remembered = { token, at, receivers, subscriptions };
+    return at;
   }
 }
+
+/** Comes after the time of every entry in the log. */
+const NO_ENTRY = '18446744073709551615';
 
 /** Entries behind the one that all receivers reached, `after`; `isOwn`: they were not read from the log. */
 type OpenedEntries = {
@@ -94,7 +136,7 @@ type RelayStep = { to: string; openings: readonly ReceiverOpening[]; memory: Rel
 
 /** Decides by what is remembered what to open; null where an entry, or a claim of it, needs more than that. */
 async function stepOf(
-  { at, receivers, entries }: Remembered & { entries: readonly LogEntry[] },
+  { at, receivers, entries, behind }: Remembered & { entries: readonly LogEntry[]; behind: EntriesBehind },
   remembered: BoundedMap<string, StoredSubscription>,
   { stores: { events, registry }, directory }: RelayContext,
 ): Promise<RelayStep | null> {
@@ -125,13 +167,13 @@ async function stepOf(
   if (found.size < entries.length) return null;
   const passed = all.flatMap(({ receiver, matched }) => (matched.length === 0 ? [receiver.name] : []));
   const memory = {
+    ...behind,
     from: at,
     most: MOST_TO_ADVANCE,
     definitions,
     claimKeys,
     passed,
     isCounted: true,
-    log: [],
   };
   return { to, openings, memory };
 }

@@ -4,7 +4,7 @@ import { sharedWaitMs } from '../../shared-timer.ts';
 import { chunks } from '../../store/chunks.ts';
 import { SCHEMA_VERSION } from '../../store/commands.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
-import { compareEntries, type LogEntry } from '../../store/log-entry.ts';
+import { compareEntries, type ExpectedEntry } from '../../store/log-entry.ts';
 import { isHeld } from '../../store/receivers.ts';
 import type { ReceiverProgress } from '../../store/relay-lease.ts';
 import { countUnmatched } from './count-unmatched.ts';
@@ -52,9 +52,13 @@ export class Relay {
   #state: HolderState | null = null;
   readonly #memory: RelayMemoryState;
   #came: { after: string; piece: Ahead['piece'] } | null = null;
+  /** The step under way for entries that are expected. Everything else that moves cursors comes after it. */
+  #expected: Promise<unknown> = Promise.resolve();
 
   constructor(deps: RelayContext, sources: LogSources) {
     this.#deps = deps;
+    const opens = { ...deps, stores: { ...deps.stores, deliveries: sources.opening } };
+    sources.own.onExpected((entries) => this.#openExpected(entries, opens));
     this.#memory = new RelayMemoryState(deps.stores.registry.definitions);
     this.#next = new NextEntries(deps.stores.events, sources);
     this.#relaying = new Duty({
@@ -112,6 +116,8 @@ export class Relay {
 
   /** Makes one round over all receivers, under the lease; does nothing where another process has it. */
   async round(): Promise<Round & { reached: string }> {
+    await this.#expected;
+    this.#memory.note(null);
     const { newest, token, round } = await this.#readRound();
     const came = token === null ? IDLE : await this.#relay(token, round);
     // The place that all reached, not the newest entry: more may have been added amid the round.
@@ -123,7 +129,6 @@ export class Relay {
     const isHeld = (): boolean => !this.#relaying.isClosed && this.#deps.stores.lease.token === token;
     const lease = { token, isHeld, failed: (name: string, error: unknown) => this.#note(name, error) };
     this.#state = null;
-    this.#memory.note(null);
     const came = await relayRound(view, lease, this.#deps);
     const { counted } = came;
     // Otherwise another process may hold the lease: the next round requests it.
@@ -138,10 +143,11 @@ export class Relay {
     const [before, came] = [this.#state, this.#came];
     this.#came = null;
     const names = before?.names ?? [];
-    const claimKeys = (came?.piece.entries ?? []).flatMap(keysOf);
+    const entries = came?.piece.entries ?? [];
+    const claimKeys = entries.flatMap((entry) => ('claimKeys' in entry ? entry.claimKeys : []));
     const [newest, token, receivers, underWay, guessed, place, subscriptions, continuing] = await Promise.all(
       [
-        came?.piece.entries.at(-1)?.id ?? events.newest(),
+        entries.at(-1)?.id ?? events.newest(),
         before !== null && before.token === lease.token ? before.token : this.#hold(),
         registry.receivers(),
         replaysUnderWay(replays),
@@ -169,6 +175,18 @@ export class Relay {
     const read = came ?? { after: newest, piece: { entries: [], more: false } };
     const ahead = { ...read, definitions: { subscriptions, continuing } };
     return { newest, token, round: { known, all, standings, replays: underWay, ahead, counted } };
+  }
+
+  /** Opens entries that are on their way. While another step is under way, nothing is remembered, and it does nothing. */
+  #openExpected(entries: readonly ExpectedEntry[], deps: RelayContext): void {
+    if (!this.#relaying.isOn) return;
+    const step = { entries, token: this.#deps.stores.lease.token };
+    const opening = this.#memory.openExpected(step, deps).then((reached) => this.#noteReached(reached));
+    this.#expected = Promise.all([this.#expected, opening.catch(() => undefined)]);
+  }
+
+  #noteReached(reached: string | null): void {
+    if (reached !== null && this.#state !== null) this.#state = { ...this.#state, counted: reached };
   }
 
   #noteHolding(holding: boolean): void {
@@ -210,8 +228,9 @@ export class Relay {
       const { isOwn, ...piece } = await this.#next.behind(after, { endMs, mayBeOwn });
       const { entries, more } = piece;
       if (entries.length === 0) return 0;
+      await this.#expected;
       const reached = await this.#memory.open({ after, entries, token: lease.token, isOwn }, this.#deps);
-      if (reached !== null && this.#state !== null) this.#state = { ...this.#state, counted: reached };
+      this.#noteReached(reached);
       if (isOwn && reached === null) {
         mayBeOwn = false;
         continue;
@@ -225,13 +244,10 @@ export class Relay {
 
   async close(): Promise<void> {
     await Promise.all([this.#relaying.close(), this.#renewing.close()]);
+    await this.#expected;
     await this.#release();
     this.#noteStopped(false);
   }
-}
-
-function keysOf(entry: LogEntry): readonly string[] {
-  return 'claimKeys' in entry ? entry.claimKeys : [];
 }
 
 type ResumptionDeps = { stores: Pick<RelayStores, 'receivers' | 'deliveries' | 'backlog'>; log: Logger };

@@ -47,7 +47,8 @@ export async function takeReplay(
         isInRange(place, replay) && (replay.types === null || wantsType(replay.types, event.type)),
     );
   const matched = await matchesOf(receiver, wanted, { registry, directory });
-  if (!(await openDeliveries({ token, receiver, matched, replay: id, cursor: null }, deps))) return false;
+  if ((await openDeliveries({ token, receiver, matched, replay: id, cursor: null }, deps)) === null)
+    return false;
   const isLast = !piece.more || entries.length < piece.entries.length;
   const ended = isLast && !isCut && stoppedBy === null;
   return replays.advance(token, id, { cursor: last ?? replay.end, read, ended });
@@ -61,7 +62,8 @@ async function takePlaces(
   const { stores, directory } = deps;
   const facts = await factsAt(places, receiver.name, stores);
   const matched = await matchesOf(receiver, facts, { registry: stores.registry, directory });
-  if (!(await openDeliveries({ token, receiver, matched, replay: id, cursor: null }, deps))) return false;
+  if ((await openDeliveries({ token, receiver, matched, replay: id, cursor: null }, deps)) === null)
+    return false;
   return stores.replays.advance(token, id, { cursor: '0-0', read: facts.length, ended: true });
 }
 

@@ -15,7 +15,7 @@
   ARGV
     fence            text   fencing token of the relay
     receiver         text
-    cursor           text?  entry to which its cursor moves; none when it stays
+    cursor           text?  entry to which its cursor moves; none when it stays. Expected entries have their names here and below
     deliveryPrefix   text   prefix of the receiver's delivery keys
     lastPrefix       text   prefix of its keys of newest deliveries about a subject
     replayPrefix     text   prefix of replay keys
@@ -32,6 +32,8 @@
 
   returns or nothing
     isCurrent      flag     false when the relay remembers something that has changed: then nothing was done
+    entries        list of text
+                            ids of the entries that the relay expects, in order
     results        list of "opened" | "open" | "opened-waiting" | "waiting" | "done"
                             per delivery "opened" when the fact is new, "open" when it existed; "opened-waiting" and "waiting"
                             when it waits for the delivery before it, whose end queues it; "done" when it was delivered or is
@@ -53,7 +55,10 @@
 if redis.call('GET', KEYS.relayLease) ~= ARGV.fence then return {} end
 local remembered = ARGV.remembered ~= '' and cjson.decode(ARGV.remembered)
 local compared = { cursors = KEYS.cursors, receiver = KEYS.receiver, pending = KEYS.pending }
-if remembered and not isRemembered(remembered, compared, ARGV.receiver) then return { 0, {}, '', '', {} } end
+if remembered and not isRemembered(remembered, compared, ARGV.receiver) then return { 0, {}, {}, '', '', {} } end
+local ids, expected = {}, {}
+if remembered then ids, expected = expectedIds(remembered) end
+if not ids then return { 0, {}, {}, '', '', {} } end
 local queue = openQueue(KEYS.queue)
 local prefix, replay = ARGV.deliveryPrefix, ARGV.replay
 local now = timeMs()
@@ -125,6 +130,7 @@ end
 local results, isNew = {}, false
 for index = 1, #ARGV.deliveries do
   local id, entry, claimKeys = ARGV.deliveries[index].id, ARGV.deliveries[index].entry, ARGV.deliveries[index].claimKeys
+  entry = ids[entry] or entry
   local subject, suspended = ARGV.deliveries[index].subject, ARGV.deliveries[index].isSuspended
   local outcome = outcomeOf(prefix, id)
   if outcome == 'delivered' or outcome == 'dead' then
@@ -137,10 +143,11 @@ for index = 1, #ARGV.deliveries do
     isNew = true
   end
 end
-if ARGV.cursor ~= '' then redis.call('HSET', KEYS.cursors, ARGV.receiver, ARGV.cursor) end
+local cursor = ids[ARGV.cursor] or ARGV.cursor
+if cursor ~= '' then redis.call('HSET', KEYS.cursors, ARGV.receiver, cursor) end
 if remembered then
-  for _, name in ipairs(remembered.passed) do redis.call('HSET', KEYS.cursors, name, ARGV.cursor) end
-  if remembered.counted ~= '' then redis.call('SET', remembered.counted, ARGV.cursor) end
+  for _, name in ipairs(remembered.passed) do redis.call('HSET', KEYS.cursors, name, cursor) end
+  if remembered.counted ~= '' then redis.call('SET', remembered.counted, cursor) end
 end
 if isNew then redis.call('HSET', KEYS.receiver, 'turn', whole(turn)) end
 local nowMs, waitMs, texts, claimed, returned = '', '', {}, {}, 0
@@ -151,4 +158,4 @@ if ARGV.order ~= '' then
   }, ARGV.process, ARGV.order)
 end
 if isNew or returned > 0 then wakeOthers(KEYS.wakes, KEYS.senders, queue.due, ARGV.receiver, ARGV.process) end
-return { 1, results, nowMs, waitMs, texts, unpack(claimed) }
+return { 1, expected, results, nowMs, waitMs, texts, unpack(claimed) }

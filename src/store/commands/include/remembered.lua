@@ -11,7 +11,32 @@
     counted      key of the entry up to which events without a receiver are counted, "" for none: it is `from` as well
     events       key of the event log
     log          the entries that follow `from` there; {} where they were read from it
+    expected     { name, event, claimKeys } of the events whose entries follow `from` there, as their commits store them, where
+                 these are not answered yet; `name` is written in place of the entry's id
 ]]
+local function isAsExpected(fields, one)
+  if #fields ~= 8 or fields[4] ~= 'event' or fields[6] ~= one.event then return false end
+  local claimKeys = cjson.decode(fields[8])
+  if #claimKeys ~= #one.claimKeys then return false end
+  for index, claimKey in ipairs(one.claimKeys) do
+    if claimKeys[index] ~= claimKey then return false end
+  end
+  return true
+end
+
+-- Returns the ids of the expected entries by their names, and in order; nil where the log has others.
+local function expectedIds(remembered)
+  local ids, list = {}, {}
+  if #remembered.expected == 0 then return ids, list end
+  local from, count = remembered.from, #remembered.expected
+  local found = redis.call('XRANGE', remembered.events, '(' .. from, '+', 'COUNT', count)
+  for index, one in ipairs(remembered.expected) do
+    if not found[index] or not isAsExpected(found[index][2], one) then return nil end
+    ids[one.name], list[index] = found[index][1], found[index][1]
+  end
+  return ids, list
+end
+
 local function isRemembered(remembered, keys, receiver)
   local from = remembered.from
   if redis.call('HGET', keys.cursors, receiver) ~= from then return false end
