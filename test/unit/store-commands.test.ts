@@ -33,7 +33,7 @@ test('every script is declared, and gets its keys and arguments by position in R
 });
 
 test('keys and arguments are sent in the order of the header, for any order in the call', async () => {
-  const { redis, sent } = connection([1, ['opened'], '', '', []]);
+  const { redis, sent } = connection([1, [], ['opened'], '', '', []]);
   const opening = { id: 'e1', entry: '1-0', claimKeys: ['s|a'], isSuspended: false };
   await scripts.openDeliveries(redis, {
     args: {
