@@ -243,51 +243,50 @@ export class SubjectStore {
     const packed = event === undefined ? null : pack(JSON.stringify(event.event));
     const call = randomBytes(6).toString('base64url');
     const fields = snapshot === undefined ? null : snapshotFields(snapshot);
+    const request = {
+      keys: {
+        subject: keys.subject(subject),
+        claims: keys.claims(subject),
+        commit: keys.commit,
+        events: keys.events,
+        plan: keys.planOf(subject),
+        counts: keys.counts,
+        wanted: keys.wanted,
+        changedSubjects: keys.changedSubjects,
+        subjectEntries: keys.subjectEntries(subject),
+        trimmed: keys.trimmed,
+        openStatusPlan: keys.plan('open-status'),
+        promised: keys.promised,
+      },
+      args: {
+        subject,
+        token: commit.token,
+        asOf: commit.asOf,
+        snapshot: fields,
+        counted,
+        event: packed,
+        meta: meta ?? null,
+        claims: claimsArgument(commit.claims),
+        virtualSeconds: isPollable(subject) ? (commit.track?.virtualSeconds ?? null) : null,
+        unconfirmed: unconfirmedText(unconfirmed),
+        flag: commit.flag ?? '',
+        restMs: Math.round(commit.track?.restMs ?? 0),
+        atMs: null,
+        latestMs: Math.round(commit.track?.latestMs ?? 0),
+        open,
+        check: commit.check ?? null,
+        call,
+        epoch,
+        commits: this.epoch.commits,
+        isFollowed: keys.statusSource === 'both' && shown !== undefined && isFollowed(subject, shown),
+        basis: commit.before?.basis ?? null,
+      },
+    };
     const noteAnswered =
       event === undefined || packed === null
         ? undefined
         : this.#own?.expect(expectedEntry({ ...commit, event }, packed));
-    const committing = scripts
-      .commit(this.#redis, {
-        keys: {
-          subject: keys.subject(subject),
-          claims: keys.claims(subject),
-          commit: keys.commit,
-          events: keys.events,
-          plan: keys.planOf(subject),
-          counts: keys.counts,
-          wanted: keys.wanted,
-          changedSubjects: keys.changedSubjects,
-          subjectEntries: keys.subjectEntries(subject),
-          trimmed: keys.trimmed,
-          openStatusPlan: keys.plan('open-status'),
-          promised: keys.promised,
-        },
-        args: {
-          subject,
-          token: commit.token,
-          asOf: commit.asOf,
-          snapshot: fields,
-          counted,
-          event: packed,
-          meta: meta ?? null,
-          claims: claimsArgument(commit.claims),
-          virtualSeconds: isPollable(subject) ? (commit.track?.virtualSeconds ?? null) : null,
-          unconfirmed: unconfirmedText(unconfirmed),
-          flag: commit.flag ?? '',
-          restMs: Math.round(commit.track?.restMs ?? 0),
-          atMs: null,
-          latestMs: Math.round(commit.track?.latestMs ?? 0),
-          open,
-          check: commit.check ?? null,
-          call,
-          epoch,
-          commits: this.epoch.commits,
-          isFollowed: keys.statusSource === 'both' && shown !== undefined && isFollowed(subject, shown),
-          basis: commit.before?.basis ?? null,
-        },
-      })
-      .finally(() => noteAnswered?.());
+    const committing = scripts.commit(this.#redis, request).finally(noteAnswered);
     const { entry, claimKeys, withheld, polledAtMs, ...done } = await committing;
     if (done.outcome === 'behind') {
       // As for a superseded response: the next poll starts from the state of Redis.

@@ -126,18 +126,35 @@ describe('failures of deliveries that are recorded together with successes', () 
       await deliveries.record('hook', all, { process: 'p', order: null });
       return (await states.condition('hook')).state;
     };
-    return record;
+    const setAccepted = async (text: string | null) => {
+      if (text === null) await redis.del(keys.receiver('hook'));
+      else await redis.hset(keys.receiver('hook'), 'accepted', text);
+    };
+    return { record, setAccepted };
   };
 
   test('are of the deliveries where another one was accepted after the first failure', async () => {
-    const record = await recorder();
+    const { record } = await recorder();
     expect(await record(ids.map(endOf))).toBe('ok');
     for (const id of refused) expect(await record([endOf(id)])).toBe('ok');
   });
 
   test('are of the receiver where all that it accepted came before them', async () => {
-    const record = await recorder();
+    const { record } = await recorder();
     expect(await record([...accepted, ...refused].map(endOf))).toBe('failing');
+  });
+
+  test('are of the receiver where its count of successes is lost or foreign, and of the deliveries again later', async () => {
+    for (const text of [null, 'nan', 'inf', '-1', 'x', '1e300', '9007199254740992', '']) {
+      const { record, setAccepted } = await recorder();
+      await record([endOf('evt_2'), ...refused.slice(0, 3).map(endOf)]);
+      await setAccepted(text);
+      for (let attempt = 0; attempt < 4; attempt += 1) await record([endOf('evt_1')]);
+      expect([text, await record([endOf('evt_3')])]).toEqual([text, 'failing']);
+      expect(await record([endOf('evt_4'), endOf('evt_6'), endOf('evt_8')])).toBe('ok');
+      for (let attempt = 0; attempt < 5; attempt += 1)
+        expect([text, await record([endOf('evt_3')])]).toEqual([text, 'ok']);
+    }
   });
 });
 

@@ -2,8 +2,10 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { expect, inject, test } from 'vitest';
 import { Relay } from '../../src/queues/deliveries/relay.ts';
+import { RelayMemoryState } from '../../src/queues/deliveries/relay-memory.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
-import { parseEntry, type StoredEntry } from '../../src/store/log-entry.ts';
+import type { RelayMemory } from '../../src/store/deliveries.ts';
+import { type ExpectedEntry, parseEntry, type StoredEntry } from '../../src/store/log-entry.ts';
 import { OwnEntries } from '../../src/store/own-entries.ts';
 import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { type Desired, syncConfig } from '../../src/store/sync-config.ts';
@@ -256,6 +258,39 @@ test('entries that are announced are opened on the way of their commits, unless 
   }
   const { backend, desk } = await opened();
   expect([backend, desk].map(idsOf)).toEqual([openTo(last), openTo(last)]);
+});
+
+test('events that are large, over all their receivers, are not announced', async () => {
+  const { registry, events, deps } = await staged();
+  const names = Array.from({ length: 20 }, (_, index) => `r${index}`);
+  const wanted = wantedOf({ a: { subject: ONE, receivers: names } });
+  const [one] = wanted.receivers;
+  if (one === undefined) throw new Error('there is no receiver');
+  const receivers = names.map((name) => ({ ...one, name }));
+  await syncConfig(registry, { ...wanted, receivers }, await events.newest());
+  const opened: number[] = [];
+  const deliveries = {
+    open: async (_token: string, _opening: unknown, { memory }: { memory: RelayMemory }) => {
+      opened.push(memory.expected.length);
+      return null;
+    },
+  };
+  const memory = new RelayMemoryState(registry.definitions);
+  const subscriptions = await registry.subscriptions([`a|${ONE}`]);
+  memory.note({ token: '1', at: '1-0', receivers: await registry.receivers(), subscriptions });
+  const entryOf = (size: number) => {
+    const entry = madeEntry({ subject: ONE, sequence: 1, atMs: 1, key: `a|${ONE}` });
+    return { ...entry, packed: entry.packed.padEnd(size) };
+  };
+  const announce = async (...entries: ExpectedEntry[]) => {
+    opened.length = 0;
+    const stores = { ...deps.stores, deliveries } as unknown as typeof deps.stores;
+    await memory.openExpected({ entries, token: '1' }, { ...deps, stores });
+    return opened;
+  };
+  expect(await announce(entryOf(1_000_000))).toEqual([]);
+  expect(await announce(...Array.from({ length: 4 }, () => entryOf(1_000)))).toEqual([]);
+  expect(await announce(...Array.from({ length: 3 }, () => entryOf(1_000)))).toEqual(names.map(() => 3));
 });
 
 /** Writes an entry as a commit does: announced, where it is, and answered once it is in the log. */

@@ -228,10 +228,11 @@ export async function openDeliveries(
     if (opened?.isCurrent !== true) return null;
     claims = opened.claims;
     const { results, entries } = opened;
-    // The claimed deliveries find their events in memory.
+    // The claimed deliveries find their events in memory. Another receiver's step may have read them.
     for (const [index, id] of entries.entries()) {
-      const expected = memory?.expected[index];
-      if (expected !== undefined) events.readOwn(writtenEntry(id, expected.entry));
+      const { entry } = memory?.expected[index] ?? {};
+      if (entry === undefined || events.cached(id, entry.event.id) !== null) continue;
+      events.readOwn(writtenEntry(id, entry));
     }
     for (const [index, { event }] of matched.entries()) {
       if (results[index]?.startsWith('opened') !== true) continue;

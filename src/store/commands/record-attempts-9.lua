@@ -148,21 +148,23 @@ end
 
 -- Stores a failed attempt in a delivery. Returns true when the receiver has accepted another one since its first failure.
 local function storeFailure(id, fact, ended, attempt)
-  local accepted = redis.call('HGET', KEYS.receiver, 'accepted') or '0'
-  local acceptedBefore = tonumber(fact.acceptedBefore or '')
+  local accepted = acceptedOf(redis.call('HGET', KEYS.receiver, 'accepted') or '')
+  local acceptedBefore = finite(fact.acceptedBefore)
+  -- A count that was lost begins anew.
+  if acceptedBefore and acceptedBefore > accepted then acceptedBefore = nil end
   local fields = { 'tries', oneMore(fact.tries), 'attempts', withAttempt(fact.attempts, attempt), 'answer', ended.answer }
   local function set(field, value)
     fields[#fields + 1] = field
     fields[#fields + 1] = value
   end
   if ended.counts == '' then set('earlierTries', oneMore(fact.earlierTries)) end
-  if not acceptedBefore then set('acceptedBefore', accepted) end
+  if not acceptedBefore then set('acceptedBefore', whole(accepted)) end
   if ended.nextAtMs ~= '' then
     set('nextAt', ended.nextAtMs)
     fact.nextAt = ended.nextAtMs
   end
   redis.call('HSET', prefix .. id, unpack(fields))
-  return acceptedBefore ~= nil and acceptedBefore ~= tonumber(accepted)
+  return acceptedBefore ~= nil and acceptedBefore < accepted
 end
 
 -- Records a failed attempt. Returns the stored outcome, and the move that is reported.

@@ -141,12 +141,18 @@ local function waitForProbe(pace, atLeastMs)
   waitFor(pace, math.max(interval, atLeastMs))
 end
 
+-- Parses a number of successes. Any other value, and one that cannot grow, counts as 0.
+local function acceptedOf(text)
+  local count = finite(text) or 0
+  return count >= 0 and count < 1e15 and count or 0
+end
+
 -- Records `count` successes. `claimedAt` is the time at which the last of their attempts began; `pending` is the key of what is
 -- open. Returns the name that is reported or '', and whether what waits is to be queued at once.
 local function paceSucceeded(pace, count, claimedAt, pending, template)
   local receiver = pace.receiver
   local stored = redis.call('HMGET', receiver, 'state', 'restedAt', 'reported', 'since', 'failures', 'refused', 'refusals', 'accepted')
-  redis.call('HSET', receiver, 'lastSuccessAt', whole(pace.now), 'accepted', whole((finite(stored[8]) or 0) + count))
+  redis.call('HSET', receiver, 'lastSuccessAt', whole(pace.now), 'accepted', whole(acceptedOf(stored[8]) + count))
   local state = stored[1] or 'ok'
   if isHeld(state) then return '', false end
   local forward = false
