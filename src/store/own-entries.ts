@@ -35,7 +35,7 @@ export class OwnEntries {
 
   /** Announces the entry of a commit that is sent next. Returns what is to be called when that is answered. */
   expect(entry: ExpectedEntry | null): () => void {
-    // It is queued before the commit, so that the joined writes of this turn follow it (see combineWrites).
+    // Immediates come once the turn is over, and its commits are sent.
     if (this.#expected.length === 0) setImmediate(() => this.#announce());
     this.#expected.push(entry);
     this.#underWay += 1;
@@ -75,7 +75,7 @@ export class OwnEntries {
 
 /** The state by which a commit was decided, and its event. */
 type EventCommit = {
-  before?: { claims: readonly Claim[]; basis?: unknown };
+  before?: { claims: readonly Claim[] };
   claims: readonly Claim[];
   event: { event: Event; updatedAt: number | null; first: boolean; claimKeys: string[] | null };
 };
@@ -86,7 +86,7 @@ type EventCommit = {
  */
 export function expectedEntry({ before, claims, event }: EventCommit, packed: string): ExpectedEntry | null {
   const { data } = event.event;
-  if (before?.basis === undefined || event.claimKeys !== null || data.proof !== undefined) return null;
+  if (before === undefined || event.claimKeys !== null || data.proof !== undefined) return null;
   const fresh = new Set(claims.map(({ key }) => key));
   const others = event.first ? [] : before.claims.filter(({ key, served }) => served && !fresh.has(key));
   const all = [...claims.filter((claim) => !isHistoryFor(claim, event.updatedAt)), ...others];

@@ -110,7 +110,7 @@ class World {
     if (first !== null && first.outcome !== 'outdated') return resultOf(first.outcome, first.before);
     const [read] = await subjects.readShown([subject]);
     if (read === undefined) throw new Error('nothing was read');
-    const { outcome, before } = await commitRecord(deps, shown, read, how);
+    const { outcome, before } = await this.#noting(process, () => commitRecord(deps, shown, read, how));
     return resultOf(outcome, before);
   }
 
@@ -211,7 +211,8 @@ test('changes that are decided by what a process holds are as those that are rea
           else for (const world of [held, read]) await world.change(act, nowMs);
         }
         expect(await held.state()).toEqual(await read.state());
-        for (const { expected, written } of held.announced) expect(written).toEqual(expected);
+        for (const { expected, written } of [...held.announced, ...read.announced])
+          expect(written).toEqual(expected);
         announced += held.announced.length;
         unread += held.outcomes.filter((outcome) => outcome !== 'outdated').length;
       },
