@@ -125,7 +125,10 @@ class World {
     const [last] = await redis.xrevrange(keys.events, '+', '-', 'COUNT', 1);
     const isWritten = (await redis.xlen(keys.events)) > before;
     for (const entry of isWritten ? expected : [])
-      this.announced.push({ expected: writtenEntry('', entry).fields, written: last?.[1] ?? [] });
+      this.announced.push({
+        expected: inOrder(writtenEntry('', entry).fields),
+        written: inOrder(last?.[1] ?? []),
+      });
     return result;
   }
 
@@ -192,6 +195,12 @@ class World {
   }
 }
 
+/** The fields of an entry, with its claim keys in order: where theirs is another, the relay opens it otherwise. */
+function inOrder(fields: readonly string[]): string[] {
+  const claimKeys: string[] = JSON.parse(fields.at(-1) ?? '[]');
+  return [...fields.slice(0, -1), ...claimKeys.toSorted()];
+}
+
 function resultOf(outcome: string, { snapshot, claims, promised }: SubjectEntry): string {
   const { commit, status = null } = snapshot ?? {};
   const sorted = claims.toSorted((one, other) => one.key.localeCompare(other.key));
@@ -227,6 +236,15 @@ test('changes that are decided by what a process holds are as those that are rea
         between(['removed']),
         // Its state that came back names no call.
         between(['compacted', PENDING_1, 'unclaimed'], 1),
+        // Its claim keys are announced in another order than its commit has them in.
+        [
+          [
+            { kind: 'claimed', process: 0, subject: 0 },
+            { ...PENDING, wallet: 't' },
+            { ...PENDING_1, status: 'REFUNDABLE', seconds: null },
+            { ...PENDING_1, status: 'refunded', seconds: null },
+          ],
+        ],
       ],
     },
   );
