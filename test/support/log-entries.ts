@@ -2,7 +2,7 @@ import type { Event } from '../../src/domain/events/event.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import type { Keys } from '../../src/store/keys.ts';
-import { type ExpectedEntry, type LogEntry, storedEntry } from '../../src/store/log-entry.ts';
+import { type ExpectedEntry, type LogEntry, writtenEntry } from '../../src/store/log-entry.ts';
 
 /** An event of an invented transfer, as the commit script stores one. */
 export type MadeEvent = { subject: string; sequence: number; type?: string; atMs: number; key: string };
@@ -46,8 +46,7 @@ export async function appendEvents(
   events: readonly MadeEvent[],
 ): Promise<string[]> {
   const added = events.map((made) => {
-    const { event, packed, claimKeys } = madeEntry(made);
-    const { fields } = storedEntry('', event, { packed, claimKeys: JSON.stringify(claimKeys), withheld: '' });
+    const { fields } = writtenEntry('', madeEntry(made));
     return redis.xadd(keys.events, `${made.atMs}-*`, ...fields);
   });
   return (await Promise.all(added)).map((entry) => entry ?? '');

@@ -177,7 +177,7 @@ export class Relay {
     return { newest, token, round: { known, all, standings, replays: underWay, ahead, counted } };
   }
 
-  /** Opens entries that are on their way. While another step is under way, nothing is remembered, and it does nothing. */
+  /** Opens entries that are on their way, unless another step is under way. A round meets its error again. */
   #openExpected(entries: readonly ExpectedEntry[], deps: RelayContext): void {
     if (!this.#relaying.isOn) return;
     const step = { entries, token: this.#deps.stores.lease.token };
