@@ -202,18 +202,27 @@ type MapBounds<K, V> = {
   bytesOf: (key: K, value: V) => number;
 };
 
+/** An entry between the one that was used before it and the one that was used after it. */
+type Entry<K, V> = {
+  readonly key: K;
+  readonly value: V;
+  readonly bytes: number;
+  older: Entry<K, V> | null;
+  newer: Entry<K, V> | null;
+};
+
 /**
  * A map that never has more entries or bytes than its bounds: a full one drops the entries that were used longest ago. An entry
- * larger than all bytes is not stored.
+ * larger than all bytes is not stored. The order of use is a list: that of a `Map` would be found with an iterator, and V8 passes
+ * all removed places with a new one, and holds all former tables, with what they held, for a lasting one.
  */
 export class BoundedMap<K, V> {
   readonly #mostEntries: number;
   readonly #mostBytes: number;
   readonly #bytesOf: (key: K, value: V) => number;
-  /** The entry that was used longest ago comes first. */
-  readonly #entries = new Map<K, { value: V; bytes: number }>();
-  /** Stays at the last dropped entry: a new iterator would pass all places of dropped entries that V8 has not yet removed. */
-  #oldest = this.#entries.keys();
+  readonly #entries = new Map<K, Entry<K, V>>();
+  #oldest: Entry<K, V> | null = null;
+  #newest: Entry<K, V> | null = null;
   #bytes = 0;
 
   constructor({ entries, bytes, bytesOf }: MapBounds<K, V>) {
@@ -226,8 +235,8 @@ export class BoundedMap<K, V> {
   get(key: K): V | undefined {
     const entry = this.#entries.get(key);
     if (entry === undefined) return undefined;
-    this.#entries.delete(key);
-    this.#entries.set(key, entry);
+    this.#takeOut(entry);
+    this.#append(entry);
     return entry.value;
   }
 
@@ -256,29 +265,54 @@ export class BoundedMap<K, V> {
     this.delete(key);
     const bytes = this.#bytesOf(key, value);
     if (bytes > this.#mostBytes) return;
-    this.#entries.set(key, { value, bytes });
+    const entry = { key, value, bytes, older: null, newer: null };
+    this.#entries.set(key, entry);
+    this.#append(entry);
     this.#bytes += bytes;
-    while (this.#entries.size > this.#mostEntries || this.#bytes > this.#mostBytes) this.#dropOldest();
-  }
-
-  #dropOldest(): void {
-    const { done, value } = this.#oldest.next();
-    if (done === true) this.#oldest = this.#entries.keys();
-    else this.delete(value);
+    while (this.#entries.size > this.#mostEntries || this.#bytes > this.#mostBytes) {
+      if (this.#oldest !== null) this.delete(this.#oldest.key);
+    }
   }
 
   delete(key: K): void {
-    this.#bytes -= this.#entries.get(key)?.bytes ?? 0;
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return;
     this.#entries.delete(key);
+    this.#takeOut(entry);
+    this.#bytes -= entry.bytes;
   }
 
   clear(): void {
     this.#entries.clear();
+    this.#oldest = null;
+    this.#newest = null;
     this.#bytes = 0;
   }
 
-  /** Returns all entries, the one that was used longest ago first. */
+  /** Yields all entries, the one that was used longest ago first. The one that came last may be removed meanwhile, no other. */
   *entries(): Generator<[K, V]> {
-    for (const [key, { value }] of this.#entries) yield [key, value];
+    let entry = this.#oldest;
+    while (entry !== null) {
+      const { key, value, newer }: Entry<K, V> = entry;
+      yield [key, value];
+      entry = newer;
+    }
+  }
+
+  #append(entry: Entry<K, V>): void {
+    entry.older = this.#newest;
+    if (this.#newest === null) this.#oldest = entry;
+    else this.#newest.newer = entry;
+    this.#newest = entry;
+  }
+
+  #takeOut(entry: Entry<K, V>): void {
+    const { older, newer } = entry;
+    if (older === null) this.#oldest = newer;
+    else older.newer = newer;
+    if (newer === null) this.#newest = older;
+    else newer.older = older;
+    entry.older = null;
+    entry.newer = null;
   }
 }

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { BoundedMap, bytesOfTexts, CACHES, type CacheLimits } from '../../src/domain/caches.ts';
@@ -89,4 +91,21 @@ test('each cache of the table with texts holds what its bounds allow, and no mor
       expect([name, size, count]).toEqual([name, size, most]);
     }
   }
+});
+
+test('a bounded map that is never full holds nothing of what was removed from it', () => {
+  setFlagsFromString('--expose-gc');
+  const collect: NodeJS.GCFunction = runInNewContext('gc');
+  const map = new BoundedMap<number, object>({ entries: 100, bytes: null, bytesOf: () => 1 });
+  const heapAfter = (changes: number) => {
+    for (let at = 0; at < changes; at += 1) {
+      map.set(at % 50, { at });
+      map.get((at * 7) % 50);
+      if (at % 3 === 0) map.delete((at * 11) % 50);
+    }
+    collect();
+    return process.memoryUsage().heapUsed;
+  };
+  const before = heapAfter(1_000);
+  expect((heapAfter(100_000) - before) / 100_000).toBeLessThan(10);
 });
