@@ -1,7 +1,6 @@
 import { Command } from 'commander';
 import { COMMANDS, loadCommands } from './commands/commands.ts';
 import { EXIT, reportFailure } from './exit.ts';
-import { setV8Flags } from './v8-flags.ts';
 import { VERSION } from './version.ts';
 
 const program = new Command('intentwatch')
@@ -22,8 +21,6 @@ process.stdout.on('error', (error: Error) => {
 try {
   const [, , name = ''] = process.argv;
   const called = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  // For every command: V8 reuses compiled code only under the flags with which it was made.
-  setV8Flags();
   const isVersion = name === '--version' || name === '-V';
   const loaded = called !== undefined ? [await called.load()] : isVersion ? [] : await loadCommands();
   for (const command of loaded) program.addCommand(command);

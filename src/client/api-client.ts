@@ -1,7 +1,7 @@
-import { STATUS_CODES } from 'node:http';
 import type { z } from 'zod';
 import { LIMITS } from '../domain/limits.ts';
 import { BadSettingError, TryAgainError } from '../exit.ts';
+import { STATUS_CODES } from '../network/node-http.ts';
 import { API_BASE, type TypedRoute } from '../server/api/route.ts';
 import { PROBLEM } from '../server/api/shapes.ts';
 import { VERSION } from '../version.ts';

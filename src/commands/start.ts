@@ -9,6 +9,7 @@ import { Daemon } from '../daemon/daemon.ts';
 import { EXIT, interrupted, reportFailure } from '../exit.ts';
 import { bufferedLines, LOG_OPTIONS, standardOutput } from '../log.ts';
 import { printableLine } from '../notifiers/printable.ts';
+import { setV8Flags } from '../v8-flags.ts';
 
 /** A daemon that still runs this long after the signal is cut off; the next one takes over its claims. */
 const SHUTDOWN_MS = 4_500;
@@ -50,7 +51,7 @@ async function start(options: StartOptions): Promise<void> {
     log.level = options.logLevel ?? next.log.level;
   };
   const daemon = new Daemon({ config, log, source, onApplied });
-  const starting = daemon.start();
+  const starting = daemon.start().then(setV8Flags);
   reload = () => {
     starting.then(() => daemon.reload()).catch(() => undefined);
   };

@@ -1,8 +1,8 @@
-import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIPv6, type LookupFunction, Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import type { Secret } from '../secret.ts';
+import { request as requestHttp } from './node-http.ts';
 
 /** A proxy made no connection; the message has the reason, without the login. */
 class ProxyError extends Error {

@@ -1,7 +1,7 @@
-import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply } from 'fastify';
 import { LIMITS } from '../domain/limits.ts';
+import { STATUS_CODES } from '../network/node-http.ts';
 
 type Issue = { place: string; found: string; expected: string };
 

@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http';
+import { STATUS_CODES } from '../../network/node-http.ts';
 import type { AttemptResult } from '../notifier.ts';
 
 /** An answer's status, its `Retry-After` header, whether its body ended, and the timeout that ended the attempt. */

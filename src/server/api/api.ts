@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
-import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { JsonLimitError, type JsonLimits, parseJson, UnstorableJsonError } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { STATUS_CODES } from '../../network/node-http.ts';
 import { type FindEvent, FuturePlaceError, LostPlaceError } from '../../operations/events.ts';
 import { RefusedError, UnknownError } from '../../operations/operation.ts';
 import { withTimeout } from '../../with-timeout.ts';
