@@ -197,15 +197,6 @@ describe('a transfer that has ended', () => {
     expect(await ended.repair()).toBe(0);
   });
 
-  test('of a version before this one does not expire', async () => {
-    await redis.del(keys.ended);
-    await redis.pexpire(keys.subject(INTENT), 60_000);
-    await redis.pexpire(keys.claims(INTENT), 60_000);
-    await ended.repair();
-    expect(await redis.pttl(keys.subject(INTENT))).toBe(-1);
-    expect(await redis.pttl(keys.claims(INTENT))).toBe(-1);
-  });
-
   // By its bytes: MEMORY USAGE counts what the allocator gives, which varies by kilobytes.
   test('takes less than a third of the bytes when it is compact', async () => {
     const bytes = async (): Promise<number> => {

@@ -10,9 +10,21 @@ const START = resolve(import.meta.dirname, '../../src/commands/start.ts');
 
 const SET_FLAGS = `import(${JSON.stringify(MODULE)}).then(({ setV8Flags }) => setV8Flags())`;
 
-test('V8 knows all flags that the program sets', async () => {
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, ['-e', SET_FLAGS]);
-  expect(stdout + stderr).toBe('');
+test('V8 knows all flags that the program sets, and the garbage of the start is collected', async () => {
+  // Node ends once nothing is to come but the collection, which keeps no process alive.
+  const program = `
+    const { PerformanceObserver, constants } = require('node:perf_hooks');
+    const alive = setInterval(() => {}, 1_000);
+    new PerformanceObserver((list) => {
+      const kinds = list.getEntries().map(({ detail }) => detail.kind);
+      if (!kinds.includes(constants.NODE_PERFORMANCE_GC_MAJOR)) return;
+      console.log('collected');
+      clearInterval(alive);
+    }).observe({ entryTypes: ['gc'] });
+    ${SET_FLAGS};
+  `;
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, ['-e', program]);
+  expect(stdout + stderr).toBe('collected\n');
 });
 
 test('a second start reuses the code that the first has compiled, with flags that it sets later', async () => {

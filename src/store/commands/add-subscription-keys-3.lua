@@ -60,8 +60,6 @@ for i = 1, #ARGV.named do
     local isContinued = continued and string.match(continued, '^(%d+):') == since
     restoreCompact(prefixOf(ARGV.subjectPrefix .. subject, subject), subject)
     redis.call('HSET', claimsKey, key, isContinued and continued or since .. '::0')
-    redis.call('PERSIST', claimsKey)
-    redis.call('PERSIST', ARGV.subjectPrefix .. subject)
     if not isContinued then
       recall(plan, subject)
       requestPoll(plan, subject, 'first')

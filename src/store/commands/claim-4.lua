@@ -41,7 +41,5 @@ if added == 1 then
   local isSpare = isOut(KEYS.claims, KEYS.wanted)
   if not isSpare then recall(plan, ARGV.subject) end
   requestPoll(plan, ARGV.subject, isSpare and not getItem(plan, ARGV.subject) and 'spare' or 'asked')
-  redis.call('PERSIST', KEYS.claims)
-  redis.call('PERSIST', KEYS.subject)
 end
 return added

@@ -60,8 +60,9 @@
 
   Only "committed" wrote snapshot and event, once for repeated calls too. Claims are stored in any case: a page showed the
   subject, after any other commit meanwhile. A commit from a response is counted with the wallets among its claims (`moves` in
-  store/wallets.ts): their pages are compared with the new state, even where they show what they showed before. A new claim of a known subject gets a subscribers entry that names the latest
-  event, unless that event is history for it. Events of suspended keys wait (include/suspended.lua).
+  store/wallets.ts): their pages are compared with the new state, even where they show what they showed before. A new claim of a
+  known subject gets a subscribers entry that names the latest event, unless that event is history for it. Events of suspended
+  keys wait (include/suspended.lua).
 ]]
 -- @include plan
 -- @include shorten
@@ -292,8 +293,6 @@ elseif ARGV.unconfirmed ~= '' then
 end
 
 if redis.call('HEXISTS', KEYS.plan .. ':items', subject) == 1 then
-  redis.call('PERSIST', KEYS.subject)
-  redis.call('PERSIST', KEYS.claims)
   if ARGV.counted ~= '' then
     noteCounted(KEYS.subject, KEYS.counts, ARGV.counted)
     noteOpen(KEYS.subject, KEYS.counts, subject, ARGV.open)

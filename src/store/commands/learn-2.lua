@@ -43,5 +43,4 @@ for i = 1, #ARGV.increments do
   redis.call('HINCRBYFLOAT', KEYS.learned, 's' .. ARGV.increments[i].bin, string.format('%.17g', tonumber(seconds) * weight))
 end
 redis.call('HSET', KEYS.learned, 'at', string.format('%.0f', stampMs(ARGV.clock)))
-redis.call('PERSIST', KEYS.learned)
 return 1

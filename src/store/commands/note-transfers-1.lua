@@ -33,5 +33,4 @@ for i = 1, #all, 2 do
   reply[#reply + 1] = all[i]
 end
 if newest then reply[1] = string.format('%.0f', newest) end
-redis.call('PERSIST', KEYS.transfers)
 return reply

@@ -46,8 +46,6 @@ if redis.call('EXISTS', KEYS.subject) == 0 then restoreCompact(prefixOf(KEYS.sub
 local claim = redis.call('HGET', KEYS.claims, claimKey)
 if not claim or string.match(claim, '^(%d+):') ~= since then
   redis.call('HSET', KEYS.claims, claimKey, since .. '::0')
-  redis.call('PERSIST', KEYS.claims)
-  redis.call('PERSIST', KEYS.subject)
   recall(plan, subject)
   requestPoll(plan, subject, 'first')
 end

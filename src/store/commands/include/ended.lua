@@ -13,7 +13,4 @@ local function noteEnded(subjectKey, subject)
     redis.call('HSET', subjectKey, 'shownAtMs', now)
     redis.call('HDEL', subjectKey, 'absentAtMs')
   end
-  -- Versions before this one set an expiry.
-  redis.call('PERSIST', subjectKey)
-  redis.call('PERSIST', prefix .. ':claims:' .. subject)
 end
