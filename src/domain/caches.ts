@@ -188,7 +188,7 @@ export const CACHES = {
 } as const satisfies Readonly<Record<string, CacheLimits>>;
 
 /** Bytes of an entry beside its texts, as V8 stores a small object in a map. */
-const ENTRY_BYTES = 100;
+const ENTRY_BYTES = 120;
 
 /** Returns the bytes of an entry with some texts, as UTF-16. */
 export function bytesOfTexts(...texts: readonly string[]): number {

@@ -5,7 +5,7 @@ import { redisTimeMs } from './redis-time.ts';
 /** A fault of a Redis server. `fatal`: the daemon cannot run with it; else it runs, and logs a warning. */
 export type RedisFinding = { fatal: boolean; message: string };
 
-/** `PEXPIRE … GT`, which the retention of finished subjects needs, came with 7.0. */
+/** The oldest version on which the tests run. */
 const LEAST_VERSION = [7, 0] as const;
 
 const CLOCK_WARNING_MS = 2_000;

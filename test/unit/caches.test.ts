@@ -85,6 +85,15 @@ test('each collection of a class or module is in the table of caches, or bounded
   expect(found.sort()).toEqual(Object.keys(ELSEWHERE_BOUNDED).sort());
 });
 
+// V8 holds each former table of a map, with what it held, for an iterator that lives on.
+test('no class holds an iterator of a collection', () => {
+  const iterators = /#\w+ (?:\?\?)?= this\.#\w+(?:\.(?:keys|values|entries)\(\)|\[Symbol\.iterator\]\(\))/g;
+  const sources = [...SOURCES, ['domain/caches.ts', readFileSync(join(SOURCE, 'domain/caches.ts'), 'utf8')]];
+  expect(
+    sources.flatMap(([path, text = '']) => (text.match(iterators) ?? []).map((at) => `${path} ${at}`)),
+  ).toEqual([]);
+});
+
 test('each cache of the table has one module, which takes its bounds from there', () => {
   const owners = Object.fromEntries(
     Object.keys(CACHES).map((name) => [
