@@ -57,6 +57,20 @@ describe('two replicas that alternate', () => {
   const times = fc.constantFrom<[number | null, number | null][]>([null, null], [5, 5], [5, null], [null, 5]);
   const polls = fc.array(fc.record({ second: fc.boolean(), exact: fc.boolean() }), { maxLength: 12 });
 
+  // Found by seed 268222759, and not mended yet: elements with the same quotes in another order are matched two ways.
+  test.fails('report each state once at most where two elements match the same one', () => {
+    const [first, second]: Answer[] = [
+      [{ chainId: 1, quoteIds: ['a', 'c', 'b'], txHash: '0xabcde1', state: 'failed' }],
+      [
+        { chainId: 1, quoteIds: ['b', 'a', 'c'], state: 'pending' },
+        { chainId: 1, quoteIds: ['c', 'b', 'a'], txHash: '0xabcde0', state: 'failed' },
+      ],
+    ].map((subStatuses) => ({ status: 'BROADCASTING', updatedAt: null, more: { subStatuses } }));
+    const followed = new Followed(JOB);
+    for (const answer of [first, second, first]) if (answer) followed.poll(answer, { exact: false });
+    expect(followed.reported.length).toBeLessThanOrEqual(2);
+  });
+
   test('report each state once at most, for any two records, at an equal or missing time', () => {
     let changed = 0;
     fc.assert(
