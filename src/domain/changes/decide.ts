@@ -209,7 +209,10 @@ function judge(snapshot: Snapshot, record: UpstreamRecord): { fresh: Fresh } | S
   if (order === 'older') return { reason: 'older', keys: [statusKey] };
   const fresh = decideFresh(snapshot, record);
   if (order === 'newer' || fresh.outcome === 'unchanged') return { fresh };
-  const returned = returnedValues(snapshot, withoutUnreadable(fresh.accepted, record), subject);
+  const returned = returnedValues(snapshot, withoutUnreadable(fresh.accepted, record), {
+    subject,
+    answered: record.raw,
+  });
   if (stepBetween(subject, snapshot.status, status) === 'backward') {
     return { reason: 'backward', keys: [statusKey, ...returned] };
   }

@@ -3,6 +3,7 @@ import { statusMember } from '../subjects/kinds.ts';
 import type { Snapshot } from '../subjects/record.ts';
 import { type SubjectId, subjectKind } from '../subjects/subject.ts';
 import type { Accepted } from './decision.ts';
+import { diffRecords } from './diff.ts';
 import { fold, isEmpty, leavesOf, type NameElement, setNames, sortedFold } from './leaves.ts';
 
 const MOST = 128;
@@ -11,27 +12,42 @@ const MOST_OF_ONE_CHANGE = 32;
 type State = { status: string; record: JsonObject };
 
 /**
- * Hashes of the values that a subject had before at its present `updatedAt`, the latest last: replicas that lag show
- * them again. A newer `updatedAt` clears them, since time orders answers better.
+ * Hashes of the values and whole records that a subject had before at its present `updatedAt`, the latest last: replicas that lag
+ * show them again. A newer `updatedAt` clears them, since time orders answers better.
  */
 export function formerAfter(before: Snapshot | null, accepted: Accepted, subject: SubjectId): string[] {
   if (before === null || subjectKind(subject) === 'route') return [];
   const [from, to] = [before.updatedAt, accepted.updatedAt];
   if (from !== null && to !== null && from !== to) return [];
   const { left, entered } = valuesBetween(before, accepted, subject);
-  if (left.length === 0 && before.former.length === 0) return [];
+  // A record that only grew shows nothing that would be a change.
+  const back = diffRecords(accepted.record, before.record, { completeness: 'grows', unreadable: [] });
+  const whole = back.changes.length > 0 ? [wholeOf(before.record)] : [];
+  if (left.length === 0 && whole.length === 0 && before.former.length === 0) return [];
   // The status comes first, and so is removed last.
-  const latest = left.slice(0, MOST_OF_ONE_CHANGE).map(hashOf).reverse();
-  const moved = new Set([...latest, ...entered.map(hashOf)]);
+  const latest = [...left.slice(0, MOST_OF_ONE_CHANGE), ...whole].map(hashOf).reverse();
+  const moved = new Set([...latest, ...[...entered, wholeOf(accepted.record)].map(hashOf)]);
   return [...before.former.filter((hash) => !moved.has(hash)), ...latest].slice(-MOST);
 }
 
-/** Hashes of the former values to which a subject would return, the status first; empty for none. */
-export function returnedValues(snapshot: Snapshot, state: State, subject: SubjectId): string[] {
+/**
+ * Hashes of the former values to which a subject would return, the status first; empty for none. `answered` is the whole answer
+ * that would do so: one that was a former state whole brings nothing new, whatever it makes of the elements of a set.
+ */
+export function returnedValues(
+  snapshot: Snapshot,
+  state: State,
+  { subject, answered }: { subject: SubjectId; answered: JsonObject },
+): string[] {
   if (snapshot.former.length === 0) return [];
   const former = new Set(snapshot.former);
   const { entered } = valuesBetween(snapshot, state, subject);
-  return entered.map(hashOf).filter((hash) => former.has(hash));
+  return [...entered, wholeOf(answered)].map(hashOf).filter((hash) => former.has(hash));
+}
+
+function wholeOf(record: JsonObject): string {
+  const { id: _id, updatedAt: _updatedAt, ...rest } = record;
+  return `whole ${fold(rest)}`;
 }
 
 /** The values that only one of two states has, the status first. Id and time do not count. */
