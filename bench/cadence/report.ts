@@ -1,3 +1,4 @@
+import { printTargets, type Target as Promised } from '../detection/targets.ts';
 import { type Cell, roundSeconds } from './cells.ts';
 import type { Delays, Summary } from './delays.ts';
 import { KNOWN } from './known.ts';
@@ -123,6 +124,22 @@ export function printVerdict(results: readonly CellResult[]): boolean {
       );
     }
   }
-  console.log(`\n${met} targets met, ${known} missed for known reasons, ${missed} missed`);
+  console.log(`\n${met} targets met, ${known} missed for known reasons, ${missed} missed\n`);
+  printTargets(results.flatMap(fillsOf));
   return missed === 0;
+}
+
+/** The promise of fills: their mean delay beside that of the loop, and beside that of a planner that knows the truth. */
+function fillsOf({ cell, ours, loop, truth }: CellResult): Promised[] {
+  const meanOf = (delays: Delays): number => delays.of('fills', 'after').mean;
+  if (ours.of('fills', 'after').count < ENOUGH) return [];
+  return [
+    { what: `${cell.name}: mean delay of fills, of the loop's`, found: meanOf(ours) / meanOf(loop) },
+    {
+      what: `${cell.name}: mean delay of fills, of that with the true times`,
+      found: meanOf(ours) / meanOf(truth),
+      most: 1.15,
+      goal: 1.05,
+    },
+  ];
 }

@@ -38,5 +38,9 @@ export const ROWS: readonly Row[] = [
   row('footprint', FEW, 'none'),
   { ...row('detection', FEW, 'none', ['--part=quiet']), name: 'births' },
   row('budget', 1, 'none'),
-  { ...row('cadence', 1, 'none', ['--only=^40/5']), name: 'cadence' },
+  // The whole table: each row has all cells of a number of wallets.
+  ...['1', '5', '20', '40', '200', '5000'].map((wallets) => ({
+    ...row('cadence', 1, 'none', [`--only=^${wallets}/`]),
+    name: `cadence-${wallets}`,
+  })),
 ];
