@@ -1,4 +1,4 @@
-import { printTargets, type Target as Promised } from '../detection/targets.ts';
+import { type Target as Promised, printTargets } from '../detection/targets.ts';
 import { type Cell, roundSeconds } from './cells.ts';
 import type { Delays, Summary } from './delays.ts';
 import { KNOWN } from './known.ts';
