@@ -38,9 +38,11 @@ export const ROWS: readonly Row[] = [
   row('footprint', FEW, 'none'),
   { ...row('detection', FEW, 'none', ['--part=quiet']), name: 'births' },
   row('budget', 1, 'none'),
-  // The whole table: each row has all cells of a number of wallets.
-  ...['1', '5', '20', '40', '200', '5000'].map((wallets) => ({
-    ...row('cadence', 1, 'none', [`--only=^${wallets}/`]),
-    name: `cadence-${wallets}`,
-  })),
+  // The whole table: each row has the cells of a number of wallets and a budget.
+  ...['1', '5', '20', '40', '200', '5000'].flatMap((wallets) =>
+    ['1', '5', '10', '50'].map((budget) => ({
+      ...row('cadence', 1, 'none', [`--only=^${wallets}/${budget} `]),
+      name: `cadence-${wallets}-${budget}`,
+    })),
+  ),
 ];
