@@ -63,21 +63,23 @@ async function measure(
   cell: Cell,
   { seeds, truthSeeds }: { seeds: number; truthSeeds: number },
 ): Promise<CellResult> {
-  const [ours, plain, truth] = [new Delays(), new Delays(), new Delays()];
+  const [ours, plain, truth, beside] = [new Delays(), new Delays(), new Delays(), new Delays()];
   const loads = loadsOf(cell, seeds);
   for (const [index, load] of loads.entries()) {
     const transfers = makeTransfers(load);
     const simulate = async (knows: boolean): Promise<void> => {
       const prefix = `cadence-${runs++}`;
       const simulation = new Simulation(redis, { load, transfers, budget: cell.budget, prefix, knows });
-      (knows ? truth : ours).add(load, transfers, await simulation.run());
+      const seen = await simulation.run();
+      (knows ? truth : ours).add(load, transfers, seen);
+      if (!knows && index < truthSeeds) beside.add(load, transfers, seen);
       await remove(redis, prefix);
     };
     plain.add(load, transfers, loop(transfers, load, cell.budget));
     await simulate(false);
     if (index < truthSeeds) await simulate(true);
   }
-  return { cell, ours, loop: plain, truth };
+  return { cell, ours, loop: plain, truth, beside };
 }
 
 async function remove(redis: RedisClient, prefix: string): Promise<void> {

@@ -38,8 +38,7 @@ export const ROWS: readonly Row[] = [
   row('footprint', FEW, 'none'),
   { ...row('detection', FEW, 'none', ['--part=quiet']), name: 'births' },
   row('budget', 1, 'none'),
-  // The whole table: each row has the cells of a number of wallets and a budget. All runs are made with the true times, too:
-  // means of other runs could not be compared.
+  // The whole table: each row has the cells of a number of wallets and a budget, and all runs are made with the true times, too.
   ...['1', '5', '20', '40', '200', '5000'].flatMap((wallets) =>
     ['1', '5', '10', '50'].map((budget) => ({
       ...row('cadence', 1, 'none', [`--only=^${wallets}/${budget} `, '--truth-seeds=99']),
