@@ -19,8 +19,8 @@ export function observationsOf(showings: readonly Showing[]): Map<string, Observ
   return observations;
 }
 
-/** Longest time of a request. */
-const LONGEST_MS = 60_000;
+/** Longest time of a request, and of an answer until its commit is refused. */
+export const LONGEST_MS = 60_000;
 
 /**
  * True when an answer may have been overtaken: a different one was ingested between this request and the ingestion of its

@@ -17,6 +17,7 @@ import { accountRoute } from './account-routes.ts';
 import { DEMO_MOVED_BY_MILLIONTHS, demoConfig } from './config.ts';
 import { DemoMailbox } from './mailbox.ts';
 import { moveMarket } from './market.ts';
+import { LONGEST_MS } from './observation.ts';
 import { DemoReceiver } from './receiver.ts';
 import { eventLine } from './screen.ts';
 
@@ -27,8 +28,7 @@ const PACE = 0.8;
 const DRAIN_MS = 60_000;
 const INTERRUPTED_DRAIN_MS = 1_500;
 
-/** Time after its last byte in which an answer may be ingested (ms): for one that the daemon did not use, and any other. */
-const LONGEST_TAKING_MS = 60_000;
+/** Time after its last byte in which an answer may be ingested that the daemon used, ms. */
 const AT_ONCE_MS = 250;
 
 const MAIL_EVENTS = ['*', '!*.updated'];
@@ -191,7 +191,7 @@ function summarise(run: {
       historyBefore: run.watchedSince,
       outages: [{ fromMs: stoppedMs, untilMs: Number.POSITIVE_INFINITY }],
     },
-    slackMsOf: (subject) => (overtaken.has(subject) ? LONGEST_TAKING_MS : AT_ONCE_MS),
+    slackMsOf: (subject) => (overtaken.has(subject) ? LONGEST_MS : AT_ONCE_MS),
   });
   const prices = accountRoute({
     answers: sandbox.answers().flatMap(({ quoted }) => quoted ?? []),

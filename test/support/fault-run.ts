@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { type Account, account } from '../../demo/account.ts';
-import { observationsOf } from '../../demo/observation.ts';
+import { LONGEST_MS, observationsOf } from '../../demo/observation.ts';
 import type { Rules } from '../../demo/story.ts';
 import { Sandbox } from '../../sandbox/sandbox.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
@@ -111,6 +111,14 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
   run.onTestFinished(() => daemon.close());
   const committed = new Set<string>();
   signals.on('event.committed', ({ event }) => committed.add(event.id));
+  const overtaken = new Set<string>();
+  signals.on('record.decided', ({ subject, outcome }) => {
+    if (outcome === 'superseded') overtaken.add(subject);
+  });
+  let cut = 0;
+  signals.on('poll.ended', ({ outcome }) => {
+    if (outcome === 'aborted') cut += 1;
+  });
   const requests = new Set<unknown>();
   await eventually('every wallet was read', () => {
     for (const { query } of sandbox.answers()) {
@@ -124,11 +132,11 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
   await machine.start();
   run.onTestFinished(() => machine.close());
   let stoppedMs = Number.POSITIVE_INFINITY;
+  // Everything runs in one process, on a machine that may be busy.
+  const slackMs = (): number => 5_000 + 4 * machine.mostMs;
   const rules = (): Partial<Rules> => ({
     historyBefore: watchedSince + skewSeconds,
     confirmAfterMs: run.confirmAfterMs,
-    // Everything runs in one process, on a machine that may be busy.
-    slackMs: 5_000 + 4 * machine.mostMs,
     // The stop cuts off polls that are under way for long: everything was known before.
     outages: [{ fromMs: stoppedMs, untilMs: Number.POSITIVE_INFINITY }],
   });
@@ -141,6 +149,7 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
       events: hook.events,
       isWatched,
       rules: rules(),
+      slackMsOf: (subject) => (overtaken.has(subject) ? Math.max(LONGEST_MS, slackMs()) : slackMs()),
     });
   const begun = await begin(
     url,
@@ -179,7 +188,8 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
     },
     SETTLED_WITHIN_MS,
   ).catch((error: unknown) => {
-    throw new Error(`${String(error)}: ${[...last.problems, ...last.unsettled].join('\n')}`);
+    const why = [...last.problems, ...last.unsettled].join('\n');
+    throw new Error(`${String(error)}: ${why}\n${cut} polls cut off; overtaken: ${[...overtaken].join(' ')}`);
   });
   stoppedMs = Date.now();
   await daemon.stopPolling();

@@ -137,6 +137,19 @@ describe('replicas of which one lags', () => {
     expect(followed.types.slice(2)).toEqual(['gasless.unknown', 'gasless.broadcasting']);
     expect(followed.poll({ status: 'QUEUED' })).toMatchObject({ outcome: 'stale', reason: 'returned' });
   });
+
+  test('are seen through after polls have confirmed a state at an earlier time', () => {
+    const followed = new Followed(GASLESS);
+    for (const updatedAt of [174, 194]) followed.poll({ status: 'published', updatedAt });
+    for (let minute = 0; minute <= 10; minute += 1)
+      followed.poll({ status: 'submitted', updatedAt: 174 }, { afterSeconds: 60 });
+    expect(followed.types).toEqual(['gasless.published', 'gasless.submitted']);
+    expect(followed.poll({ status: 'published', updatedAt: 174 })).toMatchObject({
+      outcome: 'stale',
+      reason: 'returned',
+    });
+    expect(followed.poll({ status: 'published', updatedAt: 195 })).toMatchObject({ outcome: 'changed' });
+  });
 });
 
 describe('a genuine return', () => {

@@ -18,7 +18,7 @@ type State = { status: string; record: JsonObject };
 export function formerAfter(before: Snapshot | null, accepted: Accepted, subject: SubjectId): string[] {
   if (before === null || subjectKind(subject) === 'route') return [];
   const [from, to] = [before.updatedAt, accepted.updatedAt];
-  if (from !== null && to !== null && from !== to) return [];
+  if (from !== null && to !== null && from < to) return [];
   const { left, entered } = valuesBetween(before, accepted, subject);
   // A record that only grew shows nothing that would be a change.
   const back = diffRecords(accepted.record, before.record, { completeness: 'grows', unreadable: [] });
