@@ -73,6 +73,7 @@ const LONGEST = `
   long/wallet-orders
   long/hostile
   long/redis-frozen
+  long/benchmarks
   long/storms
   long/expected-times
   long/too-large-pages

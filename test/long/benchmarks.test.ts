@@ -47,16 +47,16 @@ test.each(
 
 test('two commits are compared in turns, and what was measured is not measured again', async () => {
   const results = join(folder, 'results');
-  const args = ['--before=HEAD', '--rows=idle', '--rounds=1', `--results=${results}`];
+  const args = ['--before=HEAD', '--rows=backlog', '--rounds=1', `--results=${results}`];
   await ended('compare', [...args, '--sides=after']);
   const program = await ended('compare', [...args, '--sides=after,baseline']);
   expect(program.stderr).toEqual([]);
-  const { runs } = resultsSchema.parse(JSON.parse(await readFile(join(results, 'idle.json'), 'utf8')));
+  const { runs } = resultsSchema.parse(JSON.parse(await readFile(join(results, 'backlog.json'), 'utf8')));
   expect(runs.map(({ side, round }) => ({ side, round }))).toEqual([
     { side: 'after', round: 1 },
     { side: 'baseline', round: 1 },
   ]);
-  expect(program.stdout.join('\n')).not.toContain('idle, round 1, after');
+  expect(program.stdout.join('\n')).not.toContain('backlog, round 1, after');
 });
 
 test('a row that is not there is refused', async () => {

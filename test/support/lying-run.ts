@@ -55,6 +55,7 @@ const FINALITY_SECONDS = { reorganised: 60, solana: 20, quiet: 2 };
 const ALL_BLOCKS = 100_000;
 /** A check is repeated after 15 minutes at the latest: a due one may take twice that. */
 const DUE_MS = 1_800_000;
+const JUDGE_EVERY_MS = 1_000;
 const AT_ONCE = 8;
 /** The shares of transfers at which the daemon is killed, and at which the rest waits until it is back. */
 const KILLED_AT = [0.15, 0.4];
@@ -137,11 +138,19 @@ export async function underLies(run: LyingRun): Promise<LyingOutcome> {
   stamp('reorganised');
 
   const contradictions = new Map<string, boolean>();
-  /** Waits until each due payment has its event, or its check has ended without one; a payment without either is a problem. */
+  /**
+   * Waits until each due payment has its event, or its check has ended without one; a payment without either is a problem. What is
+   * due is judged again meanwhile: a moved transaction that is back in a block may be one that endpoints contradict each other about.
+   */
   const settled = async (isDue: (judged: Judged) => boolean): Promise<Judged[]> => {
-    const judged = await judge(sandbox, { seed, contradictions });
-    const due = judged.filter(isDue).map(({ stated }) => paymentKey(stated.intentHash, stated.payment));
-    const isAllReported = () => {
+    let judged: Judged[] = [];
+    let judgeMs = Number.NEGATIVE_INFINITY;
+    const isAllReported = async (): Promise<boolean> => {
+      if (performance.now() >= judgeMs) {
+        judged = await judge(sandbox, { seed, contradictions });
+        judgeMs = performance.now() + JUDGE_EVERY_MS;
+      }
+      const due = judged.filter(isDue).map(({ stated }) => paymentKey(stated.intentHash, stated.payment));
       const reported = new Set([...hook.events.map(keyOf), ...uncheckedBy(daemon)]);
       return due.every((key) => reported.has(key));
     };
