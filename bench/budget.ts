@@ -63,7 +63,7 @@ export async function run(args: string[]): Promise<number> {
     const { observed, steps } = await observe(size, folder);
     return printTargets(targetsOf(plain, observed, steps)) ? 0 : 1;
   } finally {
-    await rm(folder, { recursive: true });
+    await rm(folder, { recursive: true, maxRetries: 5 });
   }
 }
 

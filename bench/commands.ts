@@ -153,7 +153,7 @@ async function measureDaemon(url: string, count: number, { seconds, restSeconds 
   } finally {
     await program?.end('SIGKILL');
     await redis.close();
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 

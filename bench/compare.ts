@@ -74,7 +74,7 @@ export async function run(args: string[]): Promise<number> {
     return failed === 0 ? 0 : 1;
   } finally {
     for (const checkout of checkouts) await removeCheckout(checkout);
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
@@ -90,7 +90,7 @@ async function checkOut(name: string, parent: string): Promise<Checkout> {
   // A copy: a start of the program installs what its lock file names, and removes the rest.
   await execute('cp', ['-a', '--reflink=auto', join(ROOT, 'node_modules'), folder]);
   for (const path of OVERLAID) {
-    await rm(join(folder, path), { recursive: true });
+    await rm(join(folder, path), { recursive: true, maxRetries: 5 });
     await cp(join(ROOT, path), join(folder, path), { recursive: true });
   }
   return { commit, folder };

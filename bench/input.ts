@@ -113,7 +113,7 @@ export async function run(args: string[]): Promise<number> {
     await daemon.program.end('SIGKILL');
     await disconnect(client);
     await Promise.all([upstream.close(), receiver.close(), redis.close()]);
-    await rm(folder, { recursive: true });
+    await rm(folder, { recursive: true, maxRetries: 5 });
   }
   const tookS = (performance.now() - startedMs) / 1_000;
   console.log(`took ${tookS.toFixed(0)} s; load of the machine: ${loadavg()[0]?.toFixed(1)}`);

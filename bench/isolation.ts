@@ -169,7 +169,7 @@ async function round(
   } finally {
     // A clean stop would wait for attempts that hang; this daemon's data is not used again.
     await daemon.end('SIGKILL');
-    await rm(folder, { recursive: true });
+    await rm(folder, { recursive: true, maxRetries: 5 });
   }
 }
 

@@ -186,7 +186,7 @@ class Stage {
     await this.#program?.end('SIGTERM');
     this.#receiver.closeAllConnections();
     this.#receiver.close();
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 

@@ -94,7 +94,7 @@ export async function run(args: string[]): Promise<number> {
     await upstream.end('SIGKILL');
     hook.closeAllConnections();
     hook.close();
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 

@@ -219,7 +219,7 @@ class Stage {
 
   async close(): Promise<void> {
     if (this.#running !== null) await this.#end(this.#running);
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 

@@ -51,7 +51,9 @@ export async function runDemo(options: { for?: number; seed: number }): Promise<
     onWebhook: ({ event, verified }) => writeLine(eventLine(event, verified)),
   });
   const mailbox = new DemoMailbox(() => undefined);
-  const closers: (() => Promise<void>)[] = [() => rm(folder, { recursive: true, force: true })];
+  const closers: (() => Promise<void>)[] = [
+    () => rm(folder, { recursive: true, force: true, maxRetries: 5 }),
+  ];
   const close = async (): Promise<void> => {
     for (const closer of closers.reverse()) await closer();
   };

@@ -192,7 +192,7 @@ export class Stage {
     this.redis.disconnect();
     await this.#server.close();
     await Promise.all([this.upstream.end(), this.receiver.end()]);
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 

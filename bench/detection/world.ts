@@ -63,7 +63,7 @@ export class World {
     await receiver.start();
     closers.push(() => receiver.close());
     const folder = await mkdtemp(join(tmpdir(), 'intentwatch-bench-'));
-    closers.push(() => rm(folder, { recursive: true, force: true }));
+    closers.push(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
     const prefix = testPrefix();
     const config = ({ requestsPerSecond, intents = [] }: Named): string =>
       stringify({

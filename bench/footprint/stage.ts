@@ -165,7 +165,7 @@ export class FootprintStage {
     await this.#server.close();
     await Promise.all([this.#upstream.close(), ...this.#hooks.map((hook) => hook.close())]);
     this.#clock.close();
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 

@@ -46,6 +46,6 @@ export class DeadNameServer {
 
   async close(): Promise<void> {
     await this.#names.close();
-    await rm(this.#folder, { recursive: true });
+    await rm(this.#folder, { recursive: true, maxRetries: 5 });
   }
 }

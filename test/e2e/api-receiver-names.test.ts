@@ -62,7 +62,7 @@ test.skipIf(missing !== null)(
     const statuses = new Map<string, string>();
     const upstream = await started(upstreamOfStatuses(statuses));
     const folder = await mkdtemp(join(tmpdir(), 'intentwatch-names-'));
-    later(() => rm(folder, { recursive: true }));
+    later(() => rm(folder, { recursive: true, maxRetries: 5 }));
     const [resolvConf, config] = [join(folder, 'resolv.conf'), join(folder, 'intentwatch.yaml')];
     await writeFile(resolvConf, `nameserver ${NAME_SERVER}\n`);
     await writeFile(

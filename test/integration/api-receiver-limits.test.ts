@@ -177,7 +177,7 @@ test('a Postgres that is permitted by its type is limited in its address and its
 test('a Postgres made through the API is connected to at permitted addresses only, after its name is resolved', async () => {
   const server = await started(new RawServer((socket) => socket.destroy()));
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-names-'));
-  later(() => rm(folder, { recursive: true }));
+  later(() => rm(folder, { recursive: true, maxRetries: 5 }));
   await writeFile(join(folder, 'hosts'), '127.0.0.1 db.test\n::ffff:127.0.0.1 mapped.test\n');
   const names = new NameResolver({ timeoutMs: 5_000, folder });
   const connectTo = (host: string, apiNetworks: readonly string[] | null) => {

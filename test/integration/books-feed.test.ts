@@ -34,7 +34,7 @@ async function stage({ retentionMs = 400 * DAY_MS } = {}) {
   later(() => disconnect(redis));
   const keys = new Keys(testPrefix());
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-feed-'));
-  later(() => rm(folder, { recursive: true, force: true }));
+  later(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
   const database = openSqlite(join(folder, 'books.sqlite'));
   later(() => database.close());
   await prepareTables(database);

@@ -34,7 +34,7 @@ async function stage() {
   later(() => disconnect(redis));
   const keys = new Keys(testPrefix());
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-leaving-'));
-  later(() => rm(folder, { recursive: true, force: true }));
+  later(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
   const file = join(folder, 'books.sqlite');
   const database = openSqlite(file);
   const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });

@@ -45,7 +45,7 @@ async function stored(more: object): Promise<string> {
     { ...common, sequence: 2, status: 'filled', atMs: 9_000, seenMs: 9_000 },
   );
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-read-'));
-  later(() => rm(folder, { recursive: true, force: true }));
+  later(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
   const config = {
     upstream: { baseUrl: 'https://api.example.com', apiKey: 'key' },
     dataDir: dirname(books.file),

@@ -29,7 +29,7 @@ test('a closed day is judged by the settings that it was closed with', async () 
   const upstream = await started(new ScriptedUpstream(() => ({ records: [] })));
   const hook = await started(new Hook());
   const dataDir = await mkdtemp(join(tmpdir(), 'intentwatch-books-'));
-  later(() => rm(dataDir, { recursive: true, force: true }));
+  later(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
   const running = async (more: object) =>
     startDaemon({
       baseUrl: upstream.url,

@@ -15,7 +15,7 @@ test('prints the learned times, the most observed first, and removes them', asyn
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-'));
   onTestFinished(async () => {
     redis.disconnect();
-    await rm(folder, { recursive: true });
+    await rm(folder, { recursive: true, maxRetries: 5 });
   });
   const subscriptions = [{ name: 's', intents: [`0x${'1'.repeat(64)}`], receivers: ['hook'] }];
   const receivers = { hook: { url: 'http://127.0.0.1:9/' } };

@@ -17,7 +17,7 @@ async function reconcile(...args: string[]): Promise<Ran> {
 
 async function configWith(more: object): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-reconcile-'));
-  later(() => rm(folder, { recursive: true, force: true }));
+  later(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
   const file = join(folder, 'intentwatch.yaml');
   const config = {
     upstream: { baseUrl: 'https://api.example.com', apiKey: 'key' },

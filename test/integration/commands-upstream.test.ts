@@ -39,7 +39,7 @@ async function run(args: string[], env: Record<string, string> = { UPSTREAM_API_
 
 async function fileOf(value: unknown): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-commands-'));
-  cleanups.push(() => rm(folder, { recursive: true, force: true }));
+  cleanups.push(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
   const file = join(folder, 'file');
   await writeFile(file, typeof value === 'string' ? value : JSON.stringify(value));
   return file;

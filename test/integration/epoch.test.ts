@@ -37,7 +37,7 @@ async function stage() {
   /** A process with a folder of its own, or with the folder of an earlier one. */
   const process = async (folder?: string) => {
     const dataDir = folder ?? (await mkdtemp(join(tmpdir(), 'intentwatch-epoch-')));
-    later(() => rm(dataDir, { recursive: true, force: true }));
+    later(() => rm(dataDir, { recursive: true, force: true, maxRetries: 5 }));
     const epoch = new Epoch({
       redis,
       keys,

@@ -80,7 +80,7 @@ async function rawServer(serve: ConstructorParameters<typeof RawServer>[0]): Pro
 
 async function folder(): Promise<string> {
   const made = await mkdtemp(join(tmpdir(), 'intentwatch-test-'));
-  onTestFinished(() => rm(made, { recursive: true }));
+  onTestFinished(() => rm(made, { recursive: true, maxRetries: 5 }));
   return made;
 }
 

@@ -26,7 +26,7 @@ async function startServer(): Promise<{ url: string; mails: () => Promise<Parsed
   const maildir = join(folder, 'mail');
   const args = ['-n', '-l', `127.0.0.1:${port}`, '-c', 'aiosmtpd.handlers.Mailbox', maildir];
   const server = spawn(python ?? 'python3', ['-m', 'aiosmtpd', ...args], { stdio: 'ignore' });
-  open.later(() => rm(folder, { recursive: true }));
+  open.later(() => rm(folder, { recursive: true, maxRetries: 5 }));
   open.later(() => ended(server));
   await eventually('the server listens', () => answers(port));
   const mails = async () => {

@@ -143,7 +143,7 @@ test('a path that is no file any more is refused, and read again once it is one'
       ok: false,
       error: expect.stringContaining(`found ${found}`),
     });
-    await rm(file, { recursive: true, force: true });
+    await rm(file, { recursive: true, force: true, maxRetries: 5 });
   };
   await rm(file);
   await refused('no such file');

@@ -17,7 +17,7 @@ const NEWER = String(SCHEMA_VERSION + 1);
 
 async function configFile(config: TestConfig): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  onTestFinished(() => rm(folder, { recursive: true, maxRetries: 5 }));
   const file = join(folder, 'intentwatch.yaml');
   await writeFile(file, configYaml(config));
   return file;

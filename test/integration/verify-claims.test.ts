@@ -76,7 +76,7 @@ afterEach(async () => {
 
 afterAll(async () => {
   await Promise.all([upstream.close(), node.close()]);
-  await rm(folder, { recursive: true, force: true });
+  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
 });
 
 async function verify(redisUrl: string, args: string[] = []) {

@@ -31,7 +31,7 @@ async function configAt(baseUrl: string): Promise<string> {
   return file;
 }
 
-afterAll(() => rm(folder, { recursive: true, force: true }));
+afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
 
 test.each<[string, number, string[]]>([
   ['something that is no id', 65, ['order 1042']],

@@ -25,7 +25,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'intentwatch-benchmarks-'));
 });
 
-afterAll(() => rm(folder, { recursive: true }));
+afterAll(() => rm(folder, { recursive: true, maxRetries: 5 }));
 
 async function ended(name: string, args: readonly string[]): Promise<Program> {
   const program = await Program.start(RUN, [name, ...args]);

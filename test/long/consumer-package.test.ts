@@ -77,7 +77,7 @@ beforeAll(async () => {
   await writeFile(join(project, 'receive.js'), PROGRAM);
 });
 
-afterAll(() => rm(folder, { recursive: true, force: true }));
+afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
 
 test('the package has JavaScript with types, the tables, the vectors and how to begin, and depends on nothing', async () => {
   const installed = join(project, 'node_modules/intentwatch-consumer');

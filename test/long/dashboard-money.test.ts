@@ -99,6 +99,6 @@ test(`the mixin has the same rules for another job, with a runbook elsewhere${js
   const file = join(folder, 'rules.json');
   await writeFile(file, run.stdout);
   const checked = spawnSync('promtool', ['check', 'rules', file], { encoding: 'utf8' });
-  await rm(folder, { recursive: true });
+  await rm(folder, { recursive: true, maxRetries: 5 });
   expect(`${checked.stdout}${checked.stderr}`).toContain(`SUCCESS: ${ALERTS.length} rules found`);
 });

@@ -57,7 +57,7 @@ test.skipIf(missing !== null)(
     );
     const prefix = testPrefix();
     const folder = await mkdtemp(join(tmpdir(), 'intentwatch-names-'));
-    later(() => rm(folder, { recursive: true }));
+    later(() => rm(folder, { recursive: true, maxRetries: 5 }));
     const [resolvConf, config] = [join(folder, 'resolv.conf'), join(folder, 'intentwatch.yaml')];
     await writeFile(resolvConf, `nameserver ${NAME_SERVER}\n`);
     await writeFile(

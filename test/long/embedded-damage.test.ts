@@ -146,7 +146,7 @@ test('a start with damaged files is refused with the reason alone and the way to
     expect([damage, code, reported]).toEqual([damage, 1, expect.stringMatching(reason)]);
     expect(reported).toContain('redis-check-aof --fix');
     expect(reported).not.toMatch(/WARNING|overcommit|Server initialized/);
-    await rm(join(dataDir, 'appendonlydir'), { recursive: true });
+    await rm(join(dataDir, 'appendonlydir'), { recursive: true, maxRetries: 5 });
     await cp(copy, join(dataDir, 'appendonlydir'), { recursive: true });
   }
 });

@@ -83,7 +83,7 @@ async function came({ hook }: Running, id: string): Promise<unknown> {
 
 async function intentwatch({ stage }: Running, ...args: string[]): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  onTestFinished(() => rm(folder, { recursive: true, maxRetries: 5 }));
   const file = join(folder, 'intentwatch.yaml');
   await writeFile(file, configYaml(stage.config));
   const env = { ...process.env, ...COMPILED };

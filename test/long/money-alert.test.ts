@@ -17,7 +17,7 @@ const installation = needs(PARTS.alertmanager);
 /** The shipped rules with shorter `for` spans: a sandbox lives faster. */
 async function quickRules(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-quick-rules-'));
-  later(() => rm(folder, { recursive: true }));
+  later(() => rm(folder, { recursive: true, maxRetries: 5 }));
   const file = join(folder, 'rules.yml');
   const shipped = await readFile(RULES_FILE, 'utf8');
   await writeFile(file, shipped.replaceAll(/^( +for:) .*$/gm, '$1 1s'));

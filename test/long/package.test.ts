@@ -61,7 +61,7 @@ beforeAll(async () => {
   command = join(prefix, 'bin/intentwatch');
 });
 
-afterAll(() => rm(folder, { recursive: true, force: true }));
+afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
 
 /** The command as a shell finds it, with the Node of this test as the machine's. */
 function installedCommand(stage: Stage, args: readonly string[]) {

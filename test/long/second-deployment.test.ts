@@ -43,7 +43,7 @@ const REPORT = z.object({
 
 test('the suite passes at a deployment with other names, no key, current paths and the oldest first', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-second-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
   const file = join(folder, 'report.json');
   const program = join(ROOT, 'node_modules/vitest/vitest.mjs');
   const args = ['run', '--reporter=json', `--outputFile=${file}`, '--maxWorkers=2', ...SUITE];

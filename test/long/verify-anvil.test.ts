@@ -38,7 +38,7 @@ describe.skipIf(OPTIONAL.skip)(`against a real EVM node with a real token${OPTIO
   afterAll(async () => {
     await upstream.close();
     await chain.close();
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   });
 
   function state(txHash: string, amount = '1000000'): void {

@@ -92,6 +92,6 @@ export class Alertmanager {
       await once(this.#child, 'exit');
     }
     this.#server?.close();
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }

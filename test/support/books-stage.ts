@@ -169,6 +169,6 @@ export class BooksStage {
 
   async discard(): Promise<void> {
     await this.database.close();
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }

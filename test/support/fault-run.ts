@@ -115,10 +115,8 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
   signals.on('record.decided', ({ subject, outcome }) => {
     if (outcome === 'superseded') overtaken.add(subject);
   });
-  let cut = 0;
-  signals.on('poll.ended', ({ outcome }) => {
-    if (outcome === 'aborted') cut += 1;
-  });
+  const polls = new Map<string, number>();
+  signals.on('poll.ended', ({ outcome }) => polls.set(outcome, (polls.get(outcome) ?? 0) + 1));
   const requests = new Set<unknown>();
   await eventually('every wallet was read', () => {
     for (const { query } of sandbox.answers()) {
@@ -189,7 +187,10 @@ export async function underFaults(run: FaultRun): Promise<FaultOutcome> {
     SETTLED_WITHIN_MS,
   ).catch((error: unknown) => {
     const why = [...last.problems, ...last.unsettled].join('\n');
-    throw new Error(`${String(error)}: ${why}\n${cut} polls cut off; overtaken: ${[...overtaken].join(' ')}`);
+    const how = `polls: ${JSON.stringify(Object.fromEntries(polls))}; overtaken: ${[...overtaken].join(' ')}`;
+    throw new Error(
+      `${String(error)}: ${why}\n${how}; Redis and process were held up by ${machine.mostMs} ms`,
+    );
   });
   stoppedMs = Date.now();
   await daemon.stopPolling();

@@ -97,7 +97,7 @@ export async function runPages(run: PageRun): Promise<PageResult> {
     const env = { ...COMPILED, HOME: folder, PATH: `${bin}:${process.env.PATH}`, ...run.env };
     return await judge(run, { command: [...UNSHARED, 'sh', '-c', ALONE, 'sh', file], cwd: clone, env });
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 

@@ -209,6 +209,6 @@ export async function play(
   };
   await writeFile(file, stringify({ rule_files: [RULES_FILE], evaluation_interval: '1m', tests: [tests] }));
   const { status, stdout, stderr } = spawnSync('promtool', ['test', 'rules', file], { encoding: 'utf8' });
-  await rm(folder, { recursive: true });
+  await rm(folder, { recursive: true, maxRetries: 5 });
   return status === 0 ? '' : `${stdout}${stderr}`;
 }

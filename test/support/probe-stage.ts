@@ -85,6 +85,6 @@ export class ProbeStage {
   async close(): Promise<void> {
     await this.#lease.release();
     this.#redis.disconnect();
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }

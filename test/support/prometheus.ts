@@ -78,6 +78,6 @@ export class Prometheus {
       this.#child.kill('SIGTERM');
       await once(this.#child, 'exit');
     }
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }

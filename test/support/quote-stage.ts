@@ -127,7 +127,7 @@ export function quoteStage({ later, started }: ReturnType<typeof opening>) {
 
     quoteFile: async (quote: JsonObject): Promise<string> => {
       const folder = await mkdtemp(join(tmpdir(), 'intentwatch-quote-'));
-      later(() => rm(folder, { recursive: true }));
+      later(() => rm(folder, { recursive: true, maxRetries: 5 }));
       const file = join(folder, 'quote.json');
       await writeFile(file, JSON.stringify(quote));
       return file;

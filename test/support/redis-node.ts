@@ -94,7 +94,7 @@ export class RedisNode {
     this.client.disconnect();
     this.#child.kill('SIGKILL');
     await this.#exited;
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 

@@ -93,7 +93,7 @@ export class RedisProcess {
   /** Ends the server, puts a copy in place of its data and starts it again. */
   async restore(copy: string): Promise<void> {
     await this.kill();
-    await rm(join(this.#folder, AOF_FOLDER), { recursive: true });
+    await rm(join(this.#folder, AOF_FOLDER), { recursive: true, maxRetries: 5 });
     await cp(copy, join(this.#folder, AOF_FOLDER), { recursive: true });
     await this.start();
   }
@@ -108,6 +108,6 @@ export class RedisProcess {
 
   async close(): Promise<void> {
     await this.stop();
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }

@@ -18,7 +18,7 @@ export type Reloadable = {
 /** Makes a folder of the test's own, removed after it. */
 export async function testFolder({ later }: Pick<ReturnType<typeof opening>, 'later'>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-reload-'));
-  later(() => rm(folder, { recursive: true, force: true }));
+  later(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
   return folder;
 }
 

@@ -67,7 +67,7 @@ export class ShippedDaemon {
     );
     onFinished(async () => {
       await daemon.kill();
-      await rm(daemon.#folder, { recursive: true, force: true });
+      await rm(daemon.#folder, { recursive: true, force: true, maxRetries: 5 });
     });
     return daemon;
   }

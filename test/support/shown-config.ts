@@ -52,7 +52,7 @@ export async function loadShown(yaml: string): Promise<Config> {
     );
     return await loadIn(folder, yaml);
   } finally {
-    await rm(folder, { recursive: true });
+    await rm(folder, { recursive: true, maxRetries: 5 });
   }
 }
 
