@@ -133,7 +133,7 @@ function figureTable(results: Results): string {
       textOf(results, 'after', figure),
       textOf(results, 'baseline', figure),
     ];
-    return `| ${[figure.what, before, after, boundOf(figure), numberOf(figure.goal ?? null), baseline].join(' | ')} |`;
+    return `| ${[figure.what, before, after, boundOf(figure), figure.goal ?? '–', baseline].join(' | ')} |`;
   });
   return [
     '| Measure: median (least to most of the rounds) | Before | After | Reach | Goal beyond | Baseline |',
@@ -159,8 +159,8 @@ function textOf(results: Results, side: Side, { what, isRatio }: Figure): string
 }
 
 function boundOf({ most, least }: Figure): string {
-  if (most !== undefined) return `at most ${numberOf(most)}`;
-  return least === undefined ? '–' : `at least ${numberOf(least)}`;
+  if (most !== undefined) return `at most ${most}`;
+  return least === undefined ? '–' : `at least ${least}`;
 }
 
 function numberOf(value: number | null): string {
