@@ -279,10 +279,11 @@ class Side {
 }
 
 const first = { note: 0, at: 0 };
-const pageBy = (process: number, ...places: Shown[]): Step => ({
-  ...{ act: 'page', wallet: 0, process },
+const pageOf = (wallet: number, process: number, ...places: Shown[]): Step => ({
+  ...{ act: 'page', wallet, process },
   change: { places, turn: 0, isEmptied: false },
 });
+const pageBy = (process: number, ...places: Shown[]): Step => pageOf(0, process, ...places);
 
 /** A page confirms the end of a transfer that a poll had denied, while another process remembers the page before. */
 const CONFIRMED: Step[] = [
@@ -293,6 +294,15 @@ const CONFIRMED: Step[] = [
   pageBy(0),
   { act: 'poll', shown: { ...first, transfer: 0, status: 'pending' } },
   ...[0, 0, 0].map((process) => pageBy(process)),
+];
+
+/** Found by seed 94403311: another process finds a record behind that this one remembers as settled. */
+const BEHIND: Step[] = [
+  pageBy(0, { ...first, transfer: 0, status: 'pending' }),
+  pageBy(0, { ...first, transfer: 1, status: 'pending' }),
+  pageOf(1, 0, { ...first, transfer: 0, status: 'pending', at: 1 }),
+  pageBy(1),
+  pageBy(0),
 ];
 
 test('polls that remember their pages commit and request what those that forget them do', async () => {
@@ -326,7 +336,7 @@ test('polls that remember their pages commit and request what those that forget 
         }
       }
     }),
-    { numRuns: 30, examples: [[CONFIRMED]] },
+    { numRuns: 30, examples: [[CONFIRMED], [BEHIND]] },
   );
   expect(seen.events).toBeGreaterThan(60);
   expect(seen.rechecked).toBeGreaterThan(5);

@@ -90,9 +90,9 @@ async function pollListing(deps: PollContext, run: Run): Promise<Polled> {
     findings.facts[`taken:${listing}`] = nowMs;
     if (listing === 'head') findings.facts.headAnsweredAtMs = answeredMs;
     const { isSettled, moves } = ingested;
-    const state = { content, isSettled, moves: facts.moves + moves };
+    const records = noteSeen(deps, { start, findings, listing }, { response, last, ingested });
+    const state = { isSettled, records, moves: facts.moves + moves };
     findings.facts[`same:${listing}`] = content === null ? '' : printOf(deps, start, { ...state, content });
-    noteSeen(deps, { start, findings, listing }, { response, last, ingested });
   }
   if (listing === before.finder)
     noteArrivals(deps, { facts, listing, findings, nowMs, seen: ingested?.arrived ?? 0 });
@@ -145,16 +145,18 @@ type ListingPoll = { start: PollStart; findings: PollFindings; listing: Listing 
 
 /**
  * Hash of a page and of all on which the result of its ingestion depends: its content, its subscribers, the data's epoch, the
- * number of commits about the wallet's transfers, and whether all of its records were settled.
+ * number of commits about the wallet's transfers, and which of its records were settled: another process may have found others.
  */
 function printOf(
   { stores: { subjects } }: PollContext,
   { claims, subscribedAt }: PollStart,
-  { content, isSettled, moves }: { content: string; isSettled: boolean; moves: number },
+  page: { content: string; isSettled: boolean; records: ReadonlyMap<string, unknown> | null; moves: number },
 ): string {
+  const { content, isSettled, records, moves } = page;
   const { epoch } = subjects.epoch.begun;
+  const settled = isSettled ? 'all' : [...(records?.keys() ?? [])].sort();
   const subscribers = claims.map(({ key, atMs }) => [key, atMs, subscribedAt.get(key) ?? '']);
-  return hash('sha256', JSON.stringify([content, isSettled, moves, epoch, subscribers])).slice(0, 32);
+  return hash('sha256', JSON.stringify([content, settled, moves, epoch, subscribers])).slice(0, 32);
 }
 
 /** The page that this process ingested last; null where another process has ingested another one, or a transfer has moved on. */
@@ -181,18 +183,18 @@ function earlierPage(page: SeenPage | null, poll: ListingPoll): EarlierPage {
   };
 }
 
-/** Stores the page for the next poll: which of its records would change nothing if they were ingested again. */
+/** Stores the page for the next poll, and returns its records that would change nothing if they were ingested again. */
 function noteSeen(
   { pages }: PollContext,
   { start, findings, listing }: ListingPoll,
   read: { response: WalletPage; last: SeenPage | null; ingested: IngestedPage | null },
-): void {
+): SeenPage['records'] | null {
   const { response, last, ingested } = read;
   const { subject: wallet, facts, nowMs } = start;
-  if (response.isSame) return;
+  if (response.isSame) return null;
   if (response.digests === null) {
     pages.remove(wallet, listing);
-    return;
+    return null;
   }
   const readAtMs = ingested === null ? (facts.ingestedAtMs[listing] ?? 0) - INGESTED_EVERY_MS : nowMs;
   const records = new Map<string, SeenRecord>();
@@ -213,6 +215,7 @@ function noteSeen(
     records,
     atMs: nowMs,
   });
+  return records;
 }
 
 function isRecent(ingestedAtMs: number, nowMs: number): boolean {
@@ -223,7 +226,7 @@ function isRecent(ingestedAtMs: number, nowMs: number): boolean {
 function isUnchanged(deps: PollContext, poll: ListingPoll, content: string | null): boolean {
   const { facts } = poll.start;
   if (content === null || !mayBeUnchanged(poll)) return false;
-  const print = printOf(deps, poll.start, { content, isSettled: true, moves: facts.moves });
+  const print = printOf(deps, poll.start, { content, isSettled: true, records: null, moves: facts.moves });
   return facts.same[poll.listing] === print;
 }
 
