@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
-import { type Burst, bareBurst, cpuOfEach, printBurst, rateOf, speedOf } from './burst.ts';
+import { monotonicMs } from './budget/profile.ts';
+import { bareBurst, cpuOfEach, type DaemonBurst, printBurst, rateOf, speedOf } from './burst.ts';
 import { account, exactness } from './deliveries/account.ts';
 import { COUNT, inTurns, SIDE_OPTIONS } from './deliveries/sides.ts';
 import { Stage } from './deliveries/stage.ts';
@@ -26,7 +27,7 @@ export async function run(args: string[]): Promise<number> {
   const { daemon, bare } = await inTurns(
     values,
     {
-      daemon: () => measure(events, { wallets, profile: values.profile ?? null }),
+      daemon: () => daemonBacklog(events, { wallets, profile: values.profile ?? null }),
       bare: () => bareBurst(events, 'before'),
     },
     printBurst,
@@ -49,18 +50,20 @@ export async function run(args: string[]): Promise<number> {
     : 1;
 }
 
-async function measure(
+/** Runs a backlog of the daemon on a stage of its own; under a profiler where a folder is given for its profile. */
+export async function daemonBacklog(
   events: number,
   { wallets, profile }: { wallets: number; profile: string | null },
-): Promise<Burst> {
+): Promise<DaemonBurst> {
   return Stage.use(async (stage) => {
     await stage.store(events, { wallets, requestsPerSecond: BUDGET, profile });
-    const before = await stage.cpu();
+    const [before, beganMs] = [await stage.cpu(), monotonicMs()];
     await stage.act('resume');
     await stage.delivered(events);
-    const cpu = cpuOfEach(before, await stage.cpu(), events);
+    const [cpu, endedMs] = [cpuOfEach(before, await stage.cpu(), events), monotonicMs()];
     const [shown, came] = await Promise.all([stage.shown(), stage.came()]);
     const found = account({ shown, came, from: 0, to: events });
-    return { perSecond: rateOf(came, came[0]?.[1] ?? Number.NaN), cpu, found };
+    const span = { fromMs: beganMs, toMs: endedMs };
+    return { perSecond: rateOf(came, came[0]?.[1] ?? Number.NaN), cpu, found, span };
   });
 }

@@ -3,8 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { daemonBacklog } from './backlog.ts';
 import { type Command, Monitor } from './budget/monitor.ts';
-import { readProfile, type Span } from './budget/profile.ts';
+import { monotonicMs, readProfile, type Span } from './budget/profile.ts';
+import { type DaemonBurst, daemonBurst } from './burst.ts';
 import { COUNT } from './deliveries/sides.ts';
 import { type Cpu, Stage, subjectOf } from './deliveries/stage.ts';
 import { median, printTargets, type Target } from './detection/targets.ts';
@@ -15,11 +17,15 @@ const OPTIONS = {
   budget: { type: 'string', default: '40' },
   rate: { type: 'string', default: '10' },
   past: { type: 'string', default: '50' },
+  events: { type: 'string', default: '20000' },
 } as const;
 
 /** Rounds over all wallets before polls are measured. */
 const FIRST_POLLS = 6;
 const WARM_SECONDS = 4;
+
+/** Requests a second beside a burst, as in the benchmark of it. */
+const BURST_BUDGET = 80;
 
 /** Smallest share of changes, or number for each of them, from which a command counts as a step of a change. */
 const LEAST_SHARE = 0.4;
@@ -41,7 +47,7 @@ type Calls = Map<string, { calls: number; inside: number }>;
 /**
  * Measures the budget of one unchanged poll of a page of 50 transfers, and of one change on such a page beyond it: CPU by the
  * steps of `docs/architecture.md`, commands of Redis by script, and the order and the times of the steps from the upstream's
- * answer to the receiver. CPU and commands are those of a daemon that nothing observes; a second one, under a profiler and
+ * answer to the receiver. Then the CPU of one event of a burst and of a backlog. CPU and commands are those of a daemon that nothing observes; a second one, under a profiler and
  * `MONITOR`, only divides them.
  */
 export async function run(args: string[]): Promise<number> {
@@ -58,13 +64,43 @@ export async function run(args: string[]): Promise<number> {
     await wait(1_000 * size.seconds);
     return differenceOf(before, await countsOf(stage));
   });
+  const { observed, steps } = await withFolder(async (folder) => observe(size, folder));
+  const events = COUNT.parse(values.events);
+  const { wallets } = size;
+  const atOnce = [
+    ...(await rush('event of a burst', async (profile) =>
+      daemonBurst({ events, wallets, requestsPerSecond: BURST_BUDGET, profile }),
+    )),
+    ...(await rush('event of a backlog', async (profile) => daemonBacklog(events, { wallets, profile }))),
+  ];
+  return printTargets([...targetsOf(plain, observed, steps), ...atOnce]) ? 0 : 1;
+}
+
+async function withFolder<T>(run: (folder: string) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-profile-'));
   try {
-    const { observed, steps } = await observe(size, folder);
-    return printTargets(targetsOf(plain, observed, steps)) ? 0 : 1;
+    return await run(folder);
   } finally {
     await rm(folder, { recursive: true, maxRetries: 5 });
   }
+}
+
+/** CPU of an event among many at once: that of a daemon that nothing observes, divided by the profile of a second one. */
+async function rush(
+  unit: string,
+  measure: (profile: string | null) => Promise<DaemonBurst>,
+): Promise<Target[]> {
+  const { cpu, perSecond } = await measure(null);
+  const [steps = new Map()] = await withFolder(async (folder) => {
+    const { span } = await measure(folder);
+    return readProfile(folder, [span]);
+  });
+  return [
+    { what: `${unit}: total: events a second`, found: perSecond },
+    { what: `${unit}: total: ms of the process`, found: cpu.processMs },
+    { what: `${unit}: total: ms of Redis`, found: cpu.redisMs },
+    ...cpuOf(unit, sharesOf(steps), cpu.processMs),
+  ];
 }
 
 /** Runs a daemon that finds no change for a time, then some. */
@@ -138,11 +174,6 @@ async function observe(
     observed.busy.span,
   ]);
   return { observed, steps: { quiet, busy } };
-}
-
-/** The clock of CPU profiles. */
-function monotonicMs(): number {
-  return Number(process.hrtime.bigint()) / 1e6;
 }
 
 function callsOf(commands: readonly Command[]): Calls {

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { monotonicMs, type Span } from './budget/profile.ts';
 import { type Account, account, exactness } from './deliveries/account.ts';
 import type { Arrival } from './deliveries/endpoint.ts';
 import { COUNT, inTurns, SIDE_OPTIONS } from './deliveries/sides.ts';
@@ -15,10 +16,18 @@ const OPTIONS = {
 
 const LEAST_SPEED = { least: 0.4, goal: 0.5 };
 
-type Size = { events: number; wallets: number; requestsPerSecond: number; profile: string | null };
+export type BurstSize = {
+  events: number;
+  wallets: number;
+  requestsPerSecond: number;
+  profile: string | null;
+};
 
 /** A burst: its events a second, the CPU of each, ms, and its account. */
 export type Burst = { perSecond: number; cpu: Cpu; found: Account };
+
+/** A burst of a daemon, with its span of time. */
+export type DaemonBurst = Burst & { span: Span };
 
 /**
  * Measures a burst of changes from the first answer that shows some of them to the last delivery: polls, commits and
@@ -26,7 +35,7 @@ export type Burst = { perSecond: number; cpu: Cpu; found: Account };
  */
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: OPTIONS });
-  const size: Size = {
+  const size: BurstSize = {
     events: COUNT.parse(values.events),
     wallets: COUNT.parse(values.wallets),
     requestsPerSecond: COUNT.parse(values.budget),
@@ -34,7 +43,7 @@ export async function run(args: string[]): Promise<number> {
   };
   const { daemon, bare } = await inTurns(
     values,
-    { daemon: () => measure(size), bare: () => bareBurst(size.events, 'at-once') },
+    { daemon: () => daemonBurst(size), bare: () => bareBurst(size.events, 'at-once') },
     printBurst,
   );
   console.log('');
@@ -55,18 +64,25 @@ export async function run(args: string[]): Promise<number> {
     : 1;
 }
 
-async function measure({ events, wallets, requestsPerSecond, profile }: Size): Promise<Burst> {
+/** Runs a burst of the daemon on a stage of its own; under a profiler where a folder is given for its profile. */
+export async function daemonBurst({
+  events,
+  wallets,
+  requestsPerSecond,
+  profile,
+}: BurstSize): Promise<DaemonBurst> {
   return Stage.use(async (stage) => {
     await stage.start({ wallets, requestsPerSecond, profile });
     await stage.polled(2, wallets);
-    const before = await stage.cpu();
+    const [before, beganMs] = [await stage.cpu(), monotonicMs()];
     await stage.upstream.number(`/make?count=${events}`);
     await stage.delivered(events);
-    const cpu = cpuOfEach(before, await stage.cpu(), events);
+    const [cpu, endedMs] = [cpuOfEach(before, await stage.cpu(), events), monotonicMs()];
     const [shown, came] = await Promise.all([stage.shown(), stage.came()]);
     const fromMs = [...shown.values()].reduce((least, atMs) => Math.min(least, atMs));
     const found = account({ shown, came, from: 0, to: events });
-    return { perSecond: rateOf(came, fromMs), cpu, found };
+    const span = { fromMs: beganMs, toMs: endedMs };
+    return { perSecond: rateOf(came, fromMs), cpu, found, span };
   });
 }
 

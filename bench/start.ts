@@ -15,6 +15,7 @@ const BARE = join(import.meta.dirname, 'start/bare.mjs');
 const USAGE = join(import.meta.dirname, 'start/usage.mjs');
 const UPSTREAM = join(import.meta.dirname, 'memory/upstream.ts');
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;
+const TOKEN = 'bench-admin-token-0123456789abcdef';
 const WALLET = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const MB = 1_000_000;
 
@@ -45,14 +46,21 @@ const OPTIONS = {
 /** One run of a command: seconds, CPU of all its processes in ms, and the peak of the largest in MB. */
 type Run = { seconds: number; cpuMs: number; peakMb: number };
 
-/** One run of the daemon. Memory is its share (PSS); `bareMb` is that of the baseline, which runs beside it. */
+/**
+ * One run of the daemon. Memory is its share (PSS), with what is of the heap of V8, by space, and outside of it; `bareMb` is
+ * that of the baseline, which runs beside it.
+ */
 type Life = {
   startSeconds: number;
   startCpuMs: number;
   memoryMb: number;
+  spacesMb: Map<string, number>;
   bareMb: number;
   idlePercent: number;
 };
+
+/** Spaces of V8's heap that a size of its own is printed for: young objects, old ones, and large ones of both ages. */
+const SPACES = ['new', 'old', 'large_object', 'code'];
 
 /**
  * Measures the start and the idle state of the shipped program: `ls` and `--version` of an installed clone, the time to
@@ -124,6 +132,10 @@ function report(commands: ReadonlyMap<string, Run[]>, lives: ReadonlyMap<number,
     );
     const most = MOST.memoryMb.get(size);
     if (most !== undefined) targets.push({ what: `${name}: MB of the process`, found: memoryMb, most });
+    for (const space of runs[0]?.spacesMb.keys() ?? []) {
+      const found = median(runs.map(({ spacesMb }) => spacesMb.get(space) ?? 0));
+      targets.push({ what: `${name}: MB of these ${space}`, found });
+    }
     if (size !== 1) continue;
     targets.push(
       { what: 'start to readyz: seconds', found: startSeconds, most: MOST.startSeconds },
@@ -159,7 +171,7 @@ class Stage {
     const config = {
       upstream: { baseUrl, apiKey: 'sandbox-key', ...(size === 1 ? {} : { requestsPerSecond: 500 }) },
       dataDir: join(folder, 'data'),
-      server: { host: '127.0.0.1', port, token: 'bench-admin-token-0123456789abcdef' },
+      server: { host: '127.0.0.1', port, token: TOKEN },
       receivers: [{ name: 'backend', type: 'webhook', url: 'https://example.com/', secrets: [SECRET] }],
       subscriptions: [{ name: 'all', ...subjects, receivers: [] }],
     };
@@ -180,9 +192,10 @@ class Stage {
     await wait(1_000 * idleSeconds);
     const idlePercent = ((await cpuMsOf(program.pid)) - beforeMs) / 10 / idleSeconds;
     const [memoryMb, bareMb] = [await shareOf(program.pid), await shareOf(bare.pid)];
+    const spacesMb = await spacesOf(this.url, memoryMb);
     await bare.end('SIGKILL');
     this.#running = program;
-    return { startSeconds, startCpuMs, memoryMb, bareMb, idlePercent };
+    return { startSeconds, startCpuMs, memoryMb, spacesMb, bareMb, idlePercent };
   }
 
   #running: Program | null = null;
@@ -205,7 +218,7 @@ class Stage {
     const program = await Program.run([resolve(this.#clone, command), ...args], {
       NODE_OPTIONS: `--import=${USAGE}`,
       USAGE_FILE: file,
-      INTENTWATCH_TOKEN: 'bench-admin-token-0123456789abcdef',
+      INTENTWATCH_TOKEN: TOKEN,
     });
     const { code } = await program.ending();
     const seconds = (performance.now() - startMs) / 1_000;
@@ -233,6 +246,22 @@ async function isReady(url: string): Promise<boolean> {
 async function shareOf(pid: number): Promise<number> {
   const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8');
   return (Number(/^Pss:\s+(\d+) kB/m.exec(text)?.[1]) * 1_024) / MB;
+}
+
+/** Divides the memory of a daemon (MB) by the spaces of its heap, as the daemon measures them. */
+async function spacesOf(url: string, memoryMb: number): Promise<Map<string, number>> {
+  const answer = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${TOKEN}` } });
+  const text = await answer.text();
+  const sizeOf = (space: string): number => {
+    const [, bytes] =
+      new RegExp(`^nodejs_heap_space_size_total_bytes\\{space="${space}"\\} (\\S+)`, 'm').exec(text) ?? [];
+    return Number(bytes) / MB;
+  };
+  const spaces = new Map(
+    SPACES.map((space) => [`in the ${space.replaceAll('_', ' ')} space`, sizeOf(space)]),
+  );
+  const heapMb = Number(/^nodejs_heap_size_total_bytes (\S+)/m.exec(text)?.[1]) / MB;
+  return spaces.set('outside the heap', memoryMb - heapMb);
 }
 
 async function freePort(): Promise<number> {

@@ -19,6 +19,11 @@ const PROFILE = z.object({
 /** A span of the monotonic clock, ms. */
 export type Span = { fromMs: number; toMs: number };
 
+/** The clock of profiles, ms. */
+export function monotonicMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6;
+}
+
 const REST = 'Node itself';
 const OUTSIDE = new Map([
   ['(garbage collector)', 'garbage collection'],
