@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject, JsonValue } from '../../src/domain/json.ts';
-import { gatewayJobId } from '../../src/domain/subjects/subject.ts';
+import { gaslessId, gatewayJobId } from '../../src/domain/subjects/subject.ts';
 import { type Answer, Followed } from '../support/followed.ts';
 
 const JOB = gatewayJobId('job-1');
@@ -90,6 +90,38 @@ describe('two replicas that alternate', () => {
             followed.poll(isSecond ? second : first, { exact });
           if (followed.reported.length === 2) changed += 1;
           expect(followed.reported.length).toBeLessThanOrEqual(2);
+        },
+      ),
+      { numRuns: 4_000 },
+    );
+    expect(changed).toBeGreaterThan(1_000);
+  });
+});
+
+describe('replicas that show three states', () => {
+  const subOfJob = fc.record({
+    chainId: fc.constantFrom(1, 1, 10),
+    quoteIds: fc.uniqueArray(fc.constantFrom('quote:a', 'quote:b', 'quote:c'), { maxLength: 2 }),
+    txHash: fc.option(fc.integer({ min: 0, max: 3 }).map((n) => `0xabcde${n}`)),
+    state: fc.constantFrom('pending', 'submitted', 'published', 'failed'),
+  });
+  const state = fc.record({
+    status: fc.constantFrom('pending', 'submitted'),
+    more: fc.record({ subStatuses: fc.array(subOfJob, { minLength: 1, maxLength: 3 }) }),
+  });
+
+  test('report each at most once, in any order', () => {
+    let changed = 0;
+    fc.assert(
+      fc.property(
+        fc.array(state, { minLength: 3, maxLength: 3 }),
+        fc.array(fc.nat({ max: 2 }), { minLength: 1, maxLength: 10 }),
+        (states, order) => {
+          const followed = new Followed(gaslessId('a'));
+          for (const at of [0, 1, 2, ...order])
+            followed.poll({ status: '', ...states[at], updatedAt: 5 }, { exact: false });
+          if (followed.reported.length === 3) changed += 1;
+          expect(followed.reported.length).toBeLessThanOrEqual(3);
         },
       ),
       { numRuns: 4_000 },

@@ -187,9 +187,15 @@ describe('an answer without news', () => {
   });
 
   test('moves the stored time forward without an event', () => {
-    expect(decide(known(pending), answer('pending', 101, { txHash: '0xAB' }), EXACT)).toEqual({
+    const later = answer('pending', 101, { txHash: '0xAB' });
+    expect(decide(known(pending), later, EXACT)).toEqual({
       outcome: 'unchanged',
-      accepted: { status: 'pending', updatedAt: 101, record: { ...pending.raw, updatedAt: 101 } },
+      accepted: {
+        status: 'pending',
+        updatedAt: 101,
+        record: { ...pending.raw, updatedAt: 101 },
+        answered: later.raw,
+      },
     });
   });
 
@@ -293,9 +299,15 @@ describe('a change', () => {
   });
 
   test('never comes of a member that an answer at a newer time omits', () => {
-    expect(decide(known(pending), answer('pending', 101), EXACT)).toEqual({
+    const later = answer('pending', 101);
+    expect(decide(known(pending), later, EXACT)).toEqual({
       outcome: 'unchanged',
-      accepted: { status: 'pending', updatedAt: 101, record: { ...pending.raw, updatedAt: 101 } },
+      accepted: {
+        status: 'pending',
+        updatedAt: 101,
+        record: { ...pending.raw, updatedAt: 101 },
+        answered: later.raw,
+      },
     });
   });
 

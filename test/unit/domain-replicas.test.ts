@@ -152,6 +152,63 @@ describe('replicas of which one lags', () => {
   });
 });
 
+describe('a replica that lags and gives no time that can be read', () => {
+  test.each<[string, Answer, Answer]>([
+    ['a value', { status: 'pending', more: { amount: '5' } }, { status: 'pending', more: { amount: '6' } }],
+    ['a status beside the way', { status: 'failed' }, { status: 'settled' }],
+    ['a status of no table', { status: 'routing' }, { status: 'filled' }],
+  ])('invents no event of an earlier time: %s', (_, former, present) => {
+    const followed = new Followed(INTENT);
+    followed.poll({ ...former, updatedAt: 100 });
+    followed.poll({ ...present, updatedAt: 200 });
+    const untimed = { ...former, updatedAt: null, unreadable: ['updatedAt'] };
+    expect(followed.poll(untimed)).toMatchObject({ outcome: 'stale', reason: 'returned' });
+    expect(followed.poll({ ...former, updatedAt: 200 }).outcome).not.toBe('unchanged');
+  });
+});
+
+describe('several states at one time', () => {
+  const sub = (more: object) => ({ chainId: 1, ...more });
+  const whole: Answer[] = [
+    {
+      status: 'pending',
+      more: { subStatuses: [sub({ quoteIds: ['b', 'a', 'c'], txHash: '0xabcde5', state: 'submitted' })] },
+    },
+    { status: 'SWEEPING', more: { subStatuses: [sub({ txHash: '0xabcde5', state: 'submitted' })] } },
+    {
+      status: 'SWEEPING',
+      more: {
+        subStatuses: [
+          sub({ txHash: '0xabcde0', state: 'submitted' }),
+          sub({ quoteIds: ['b', 'a', 'c'], state: 'pending' }),
+        ],
+      },
+    },
+  ];
+
+  test.each([
+    null,
+    5,
+  ])('are each reported once where the record has more than an answer, at %s', (updatedAt) => {
+    const followed = new Followed(GASLESS);
+    for (const at of [0, 1, 2, 1, 2, 1, 2, 0, 1, 2])
+      followed.poll({ status: '', ...whole[at], updatedAt }, { exact: false });
+    expect(followed.reported.length).toBeLessThanOrEqual(3);
+  });
+
+  test('are no news where polls have shown one before and another was reported since', () => {
+    const [filled, pending, routing] = ['filled', 'pending', 'routing'].map((status) => ({
+      status,
+      updatedAt: 100,
+    }));
+    const followed = new Followed(INTENT);
+    for (const answer of [filled, pending, pending, routing])
+      if (answer) followed.poll(answer, { afterSeconds: 15 });
+    expect(followed.types).toEqual(['intent.filled', 'intent.routing']);
+    expect(pending && followed.poll(pending)).toMatchObject({ outcome: 'stale', reason: 'returned' });
+  });
+});
+
 describe('a genuine return', () => {
   const queued = { status: 'QUEUED', more: { amount: '5' } };
   const sent = { status: 'BROADCASTING', more: { amount: '6' } };
@@ -193,12 +250,11 @@ describe('a genuine return', () => {
     expect(followed.reported.at(-1)).toMatchObject({ type: 'gasless.queued', regression: true });
   });
 
-  test('is reported at once at a newer time, and the former state before that is removed', () => {
+  test('is reported at once at a newer time, and what was before that time is no return at it', () => {
     const followed = new Followed(JOB);
     followed.poll({ ...queued, updatedAt: 100 });
     followed.poll({ ...sent, updatedAt: 100 });
     expect(followed.poll({ ...queued, updatedAt: 101 }).outcome).toBe('changed');
-    expect(followed.snapshot?.former).toEqual([]);
     expect(followed.poll({ ...sent, updatedAt: 101 }).outcome).toBe('changed');
   });
 
@@ -262,11 +318,12 @@ describe('a genuine return', () => {
 });
 
 describe('the memory of former values', () => {
-  test('is nothing while a record only grows', () => {
+  test('is nothing of the first answer, and of a record that grows the whole answers alone', () => {
     const followed = new Followed(JOB);
     followed.poll({ status: 'QUEUED', more: { intentHashes: ['0x1'] } });
-    followed.poll({ status: 'QUEUED', more: { intentHashes: ['0x2'], transferTxHash: '0xa' } });
     expect(followed.snapshot?.former).toEqual([]);
+    followed.poll({ status: 'QUEUED', more: { intentHashes: ['0x2'], transferTxHash: '0xa' } });
+    expect(followed.snapshot?.former).toHaveLength(2);
   });
 
   test('is bounded, retains the latest, and of one change the status before all else', () => {

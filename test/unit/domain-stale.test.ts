@@ -108,9 +108,15 @@ describe('a stale answer', () => {
 
   test('that confirms nothing but an older time accepts the time and makes no event', () => {
     const unconfirmed = { key: 'filled@99', sinceMs: 0 };
-    expect(decide(known(filled, { unconfirmed }), answer('filled', 99), EXACT)).toEqual({
+    const older = answer('filled', 99);
+    expect(decide(known(filled, { unconfirmed }), older, EXACT)).toEqual({
       outcome: 'unchanged',
-      accepted: { status: 'filled', updatedAt: 99, record: { ...filled.raw, updatedAt: 99 } },
+      accepted: {
+        status: 'filled',
+        updatedAt: 99,
+        record: { ...filled.raw, updatedAt: 99 },
+        answered: older.raw,
+      },
     });
   });
 

@@ -212,6 +212,7 @@ function judge(snapshot: Snapshot, record: UpstreamRecord): { fresh: Fresh } | S
   const returned = returnedValues(snapshot, withoutUnreadable(fresh.accepted, record), {
     subject,
     answered: record.raw,
+    isTimed: snapshot.updatedAt !== null && updatedAt !== null,
   });
   if (stepBetween(subject, snapshot.status, status) === 'backward') {
     return { reason: 'backward', keys: [statusKey, ...returned] };
@@ -288,7 +289,8 @@ function changed(
 }
 
 function accept(snapshot: Snapshot, record: UpstreamRecord, merged: JsonObject): Accepted {
-  return { status: record.status, updatedAt: record.updatedAt ?? snapshot.updatedAt, record: merged };
+  const { status, updatedAt, raw } = record;
+  return { status, updatedAt: updatedAt ?? snapshot.updatedAt, record: merged, answered: raw };
 }
 
 function acceptedOf(record: UpstreamRecord): Accepted {

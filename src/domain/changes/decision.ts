@@ -23,8 +23,13 @@ export type StaleReason = 'older' | 'unknown' | 'backward' | 'returned';
 /** An event without an upstream answer. `flag` makes it come once; `raw` is added to the snapshot's record. */
 export type FlaggedEvent = { flag: string; transition: Transition; raw: JsonObject };
 
-/** The record to store, with its status and time. */
-export type Accepted = { status: string; updatedAt: number | null; record: JsonObject };
+/** The record to store, with its status and time; `answered`: the whole answer, where the record may have more than it. */
+export type Accepted = {
+  status: string;
+  updatedAt: number | null;
+  record: JsonObject;
+  answered?: JsonObject;
+};
 
 /**
  * Decision on an answer for a subject.

@@ -1,9 +1,8 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
-import { statusMember } from '../subjects/kinds.ts';
+import { statusMember, UNKNOWN } from '../subjects/kinds.ts';
 import type { Snapshot } from '../subjects/record.ts';
 import { type SubjectId, subjectKind } from '../subjects/subject.ts';
 import type { Accepted } from './decision.ts';
-import { diffRecords } from './diff.ts';
 import { fold, isEmpty, leavesOf, type NameElement, setNames, sortedFold } from './leaves.ts';
 
 const MOST = 128;
@@ -11,36 +10,74 @@ const MOST_OF_ONE_CHANGE = 32;
 
 type State = { status: string; record: JsonObject };
 
+/** Marks a hash of an earlier `updatedAt`. It counts only for answers without a time: time orders the others better. */
+const EARLIER = '<';
+
 /**
- * Hashes of the values and whole records that a subject had before at its present `updatedAt`, the latest last: replicas that lag
- * show them again. A newer `updatedAt` clears them, since time orders answers better.
+ * Hashes of the values and whole answers that a subject had before, the latest last: replicas that lag show them again. Those of
+ * its present `updatedAt` come unmarked. A status that polls have shown and not confirmed is one of them.
  */
 export function formerAfter(before: Snapshot | null, accepted: Accepted, subject: SubjectId): string[] {
   if (before === null || subjectKind(subject) === 'route') return [];
-  const [from, to] = [before.updatedAt, accepted.updatedAt];
-  if (from !== null && to !== null && from < to) return [];
   const { left, entered } = valuesBetween(before, accepted, subject);
-  // A record that only grew shows nothing that would be a change.
-  const back = diffRecords(accepted.record, before.record, { completeness: 'grows', unreadable: [] });
-  const whole = back.changes.length > 0 ? [wholeOf(before.record)] : [];
-  if (left.length === 0 && whole.length === 0 && before.former.length === 0) return [];
+  const current = new Set([...entered, wholeOf(accepted.record)].map(hashOf));
+  const order = orderOf(before.updatedAt, accepted.updatedAt);
   // The status comes first, and so is removed last.
-  const latest = [...left.slice(0, MOST_OF_ONE_CHANGE), ...whole].map(hashOf).reverse();
-  const moved = new Set([...latest, ...[...entered, wholeOf(accepted.record)].map(hashOf)]);
-  return [...before.former.filter((hash) => !moved.has(hash)), ...latest].slice(-MOST);
+  const latest = [...left.slice(0, MOST_OF_ONE_CHANGE), wholeOf(before.record)].map(hashOf).reverse();
+  const held = heldStatus(before);
+  const known = [...before.former, ...(held === null ? [] : [held]), ...latest];
+  const all = known.map((hash) => marked(hash, order)).filter((hash) => !current.has(bare(hash)));
+  // The record may have more than the answer, which is what a replica shows.
+  const own = accepted.answered === undefined ? [] : [hashOf(wholeOf(accepted.answered))];
+  return latestOfEach([...all, ...own.filter((hash) => !current.has(hash))]).slice(-MOST);
+}
+
+function orderOf(from: number | null, to: number | null): 'newer' | 'older' | 'same' {
+  if (from === null || to === null || from === to) return 'same';
+  return from < to ? 'newer' : 'older';
+}
+
+/** Nothing that was shown before a step back in time is earlier than the state behind it. */
+function marked(hash: string, order: ReturnType<typeof orderOf>): string {
+  if (order === 'same') return hash;
+  return order === 'newer' ? EARLIER + bare(hash) : bare(hash);
+}
+
+function bare(hash: string): string {
+  return hash.startsWith(EARLIER) ? hash.slice(EARLIER.length) : hash;
+}
+
+function latestOfEach(hashes: readonly string[]): string[] {
+  const latest = new Map<string, string>();
+  for (const hash of hashes) {
+    latest.delete(bare(hash));
+    latest.set(bare(hash), hash);
+  }
+  return [...latest.values()];
+}
+
+/** The status of an answer that is not confirmed; its key has the status and the time, or is a hash that is known already. */
+function heldStatus({ unconfirmed, updatedAt }: Snapshot): string | null {
+  const { key } = unconfirmed ?? { key: '' };
+  const at = key.lastIndexOf('@');
+  const [status, time] = [key.slice(0, Math.max(0, at)), key.slice(at + 1)];
+  if (at === -1 || status === UNKNOWN) return null;
+  const hash = hashOf(`status=${status}`);
+  return time !== '' && orderOf(Number(time), updatedAt) === 'newer' ? EARLIER + hash : hash;
 }
 
 /**
  * Hashes of the former values to which a subject would return, the status first; empty for none. `answered` is the whole answer
- * that would do so: one that was a former state whole brings nothing new, whatever it makes of the elements of a set.
+ * that would do so: one that was a former state whole brings nothing new, whatever it makes of the elements of a set. `isTimed`:
+ * its time and that of the subject are known.
  */
 export function returnedValues(
   snapshot: Snapshot,
   state: State,
-  { subject, answered }: { subject: SubjectId; answered: JsonObject },
+  { subject, answered, isTimed }: { subject: SubjectId; answered: JsonObject; isTimed: boolean },
 ): string[] {
   if (snapshot.former.length === 0) return [];
-  const former = new Set(snapshot.former);
+  const former = new Set(isTimed ? snapshot.former : snapshot.former.map(bare));
   const { entered } = valuesBetween(snapshot, state, subject);
   return [...entered, wholeOf(answered)].map(hashOf).filter((hash) => former.has(hash));
 }

@@ -79,7 +79,7 @@ const WRITTEN = {
     decode: (text) => text || null,
     encode: (status) => status ?? '',
   }),
-  /** Hashes of the values that it had before at its present `updatedAt` (see `formerAfter`). */
+  /** Hashes of the values and answers that it had before (see `formerAfter`). */
   former: listOf(' '),
   emitted: listOf(' '),
   /** Epoch of its newest event; snapshots from before epochs belong to the first. */

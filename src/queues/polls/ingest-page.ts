@@ -126,7 +126,8 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
     isSettled:
       again.length === 0 &&
       results.every((result) => result.status === 'fulfilled' && result.value.isSettled),
-    moves: results.filter((result) => result.status === 'fulfilled' && result.value.isCounted).length,
+    // A wallet that was never polled has no facts yet in which commits count.
+    moves: Object.keys(start.facts.polled).length === 0 ? 0 : results.filter(isCounted).length,
     unread: [],
   };
   const { nowMs } = start;
@@ -204,7 +205,8 @@ async function commitAll(
         asOf,
         nowMs: page.answeredMs,
         price,
-        exact: false,
+        // Of a kind that has no polls of its own, pages are all that can confirm a return.
+        exact: !isPollable(record.subject),
         claims: wallet === null ? claims : claimsOnExpired(claims, wallet),
       });
       const { outcome } = committed;
@@ -215,6 +217,10 @@ async function commitAll(
       return { ...committed, isCurrent: outcome !== 'stale' && outcome !== 'superseded' };
     }),
   );
+}
+
+function isCounted(result: PromiseSettledResult<IngestedRecord>): boolean {
+  return result.status === 'fulfilled' && result.value.isCounted;
 }
 
 /** Notes the open transfers among the records that were not read, since they are as they were. */

@@ -3,6 +3,7 @@ import { withArrivals } from '../../domain/cadence/arrivals.ts';
 import { afterFitting, afterTooLarge, BLOCKED_MS, effectiveLimit } from '../../domain/cadence/pages.ts';
 import type { Listing } from '../../domain/cadence/wait.ts';
 import { type OpenTransfer, sweepEveryMs } from '../../domain/cadence/wallet.ts';
+import type { SubjectId } from '../../domain/subjects/subject.ts';
 import type { EarlierPage, WalletPage } from '../../pollers/status.ts';
 import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
@@ -198,7 +199,12 @@ function noteSeen(
   }
   const readAtMs = ingested === null ? (facts.ingestedAtMs[listing] ?? 0) - INGESTED_EVERY_MS : nowMs;
   const records = new Map<string, SeenRecord>();
+  const shownOnce = new Set<SubjectId>();
+  for (const [subject, shown] of Map.groupBy(response.results, (one) => one.subject))
+    if (shown.length === 1) shownOnce.add(subject);
   for (const { digest, record, subject, status, updatedAt } of response.results) {
+    // Of two records of a subject, one is behind the other.
+    if (!shownOnce.has(subject)) continue;
     const before = record === null ? last?.records.get(digest) : undefined;
     const isSettled = ingested === null || record === null || ingested.settled.has(subject);
     if (!isSettled || (record !== null && unreadableMembers(record).length > 0)) continue;
