@@ -9,9 +9,9 @@ import { stringify } from 'yaml';
 import { connect, disconnect } from '../src/store/connection.ts';
 import { findEmbedded } from '../src/store/embedded.ts';
 import { Program } from '../test/support/program.ts';
+import { shipped } from './deliveries/shipped.ts';
 import { median, printTargets, type Target } from './detection/targets.ts';
 import { type Footprint, footprintOf, memoryOf } from './memory/footprint.ts';
-import { shipped } from './shipped.ts';
 
 const { main: MAIN, env: ENV } = shipped();
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;

@@ -20,7 +20,12 @@ const [name = '', ...args] = process.argv.slice(2);
 if (names.includes(name)) {
   const file = args.find((arg) => arg.startsWith(JSON_FLAG))?.slice(JSON_FLAG.length);
   const { run } = BENCHMARK.parse(await import(`./${name}.ts`));
-  process.exitCode = await run(args.filter((arg) => !arg.startsWith(JSON_FLAG)));
+  process.exitCode = await run(args.filter((arg) => !arg.startsWith(JSON_FLAG))).catch((error: unknown) => {
+    // Of `parseArgs`.
+    if (!(error instanceof TypeError && 'code' in error)) throw error;
+    console.error(error.message);
+    return 1;
+  });
   if (file !== undefined) await writeFile(file, `${JSON.stringify(printedTargets(), null, 2)}\n`);
 } else {
   const found = name === '' ? 'no name' : JSON.stringify(name);

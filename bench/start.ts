@@ -6,9 +6,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { stringify } from 'yaml';
 import { Program } from '../test/support/program.ts';
+import { shipped } from './deliveries/shipped.ts';
 import { median, printTargets, type Target } from './detection/targets.ts';
 import { cpuMsOf } from './polls/cpu.ts';
-import { shipped } from './shipped.ts';
 
 const CLONE = join(import.meta.dirname, '..');
 const BARE = join(import.meta.dirname, 'start/bare.mjs');

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const CLONE = join(import.meta.dirname, '..');
+const CLONE = join(import.meta.dirname, '../..');
 const UNIT = 'packaging/systemd/intentwatch.service';
 
 /** The program of a clone as its systemd unit starts it: a file for Node, and the environment that the unit sets. */

@@ -8,8 +8,8 @@ import { eventually } from '../../test/support/eventually.ts';
 import { Program } from '../../test/support/program.ts';
 import { RedisProcess } from '../../test/support/redis-process.ts';
 import { cpuMsOf } from '../polls/cpu.ts';
-import { shipped } from '../shipped.ts';
 import { type Arrival, Endpoint } from './endpoint.ts';
+import { shipped } from './shipped.ts';
 
 const { main: MAIN, env: ENV } = shipped();
 const SECRET = `whsec_${Buffer.alloc(32, 5).toString('base64')}`;

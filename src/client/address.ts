@@ -67,15 +67,24 @@ async function serverOf(file: string, env: NodeJS.ProcessEnv): Promise<{ host: s
   // Only here: most commands are given the address, or find no config.
   const { readConfigText } = await import('../config/file/load.ts');
   const { readSource } = await import('../config/file/source.ts');
-  const { tree } = readSource(await readConfigText(file), { env, folder: dirname(resolve(file)) });
+  const source = readSource(await readConfigText(file), { env, folder: dirname(resolve(file)) });
+  const { tree, problems } = source;
+  const [problem] = problems;
+  if (tree === null && problem !== undefined) {
+    const { line, column } = source.positionOf(problem.offset);
+    throw new BadSettingError(
+      `${file}:${line}:${column}: ${problem.message}; the daemon goes on with the config before, and its address is read from this file, so expected this mended, or --url`,
+    );
+  }
   const server = member(tree ?? undefined, 'server');
   const [host, port] = [member(server, 'host'), member(server, 'port')];
   const read = serverSchema.safeParse({
     ...(host === undefined ? {} : { host }),
     ...(port === undefined ? {} : { port: typeof port === 'string' ? Number(port) : port }),
   });
-  if (tree !== null && read.success) return read.data;
+  if (read.success) return read.data;
+  const wrong = read.error.issues.map(({ path }) => `server.${String(path[0])}`).join(' and ');
   throw new BadSettingError(
-    `${file}: found no address in it, expected server.host and server.port as the daemon reads them (intentwatch check), or --url`,
+    `${file}: found no address in ${wrong}, expected one as the daemon reads it (intentwatch check), or --url`,
   );
 }

@@ -24,7 +24,7 @@ export type FollowOptions = {
 
 const RETRY_MS = 1_000;
 
-/** A daemon sends a sign of life every 15 s. */
+/** A daemon whose Redis answers sends a sign of life every 5 s. */
 const SILENT_MS = 1_000 * LIMITS.daemonEvent.seconds;
 
 const MOST_CHARACTERS = LIMITS.daemonEvent.bytes;

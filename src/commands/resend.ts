@@ -23,7 +23,7 @@ export function resendCommand(): Command {
     new Command('resend')
       .description('Send events once more, under their ids: one, all of a subject, or those of a time.')
       .argument('[id]', 'an event, or a subject by its id, a hash, or metadata as key=value')
-      .option('--to <receiver...>', 'to these (default: to all that match)')
+      .option('--to <receiver...>', 'to these (default: to all that match; --since needs it)')
       .option(
         '--since <time>',
         'in the place of an id: from then on, a time like 2026-11-20T10:00:00Z or a span like 2h',
@@ -61,8 +61,9 @@ async function requestResends(
       remark(`${leftOut} of its events are not sent: they have left the log, or are before its newest 100`);
     return replays;
   }
-  if (since === undefined || receivers === undefined)
-    throw new Error('found no id, expected one, or --since and --to');
+  if (since === undefined) throw new Error('found no id, expected one, or --since and --to');
+  if (receivers === undefined)
+    throw new Error('found --since without --to, expected the receivers to send to');
   const resends: Resend[] = [];
   for (const name of receivers) {
     const { body } = await client.call(resendToReceiver, { params: { name }, body: { since, until, types } });

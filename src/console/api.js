@@ -16,6 +16,9 @@ const UNANSWERED = 'The daemon gives no answer.';
 const RETRY_MS = 2_000;
 const LONGEST_RETRY_MS = 60_000;
 
+/** Event of the window: a request got no answer, or the daemon could not read what it requested. */
+export const UNAVAILABLE = 'intentwatch-unavailable';
+
 /** The wait that an answer requests, in ms. @param {Response} answer */
 export function retryMsOf(answer) {
   const seconds = Number(answer.headers.get('retry-after') ?? 'none');
@@ -57,11 +60,13 @@ export async function call(path, { method = 'GET', body, signal } = {}) {
     text = await answer.text();
   } catch (error) {
     if (signal?.aborted) throw error;
+    dispatchEvent(new Event(UNAVAILABLE));
     throw new ApiError(0, UNANSWERED, RETRY_MS);
   }
   const isJson = /json/.test(answer.headers.get('content-type') ?? '');
   const content = isJson && text !== '' ? JSON.parse(text) : null;
   if (answer.ok) return content;
+  if (answer.status === 503) dispatchEvent(new Event(UNAVAILABLE));
   throw refusal(answer, content);
 }
 

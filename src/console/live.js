@@ -1,12 +1,13 @@
 /** @import { LiveState, RenderedEvent } from './types.ts' */
-import { API, retryMsOf } from './api.js';
+import { API, retryMsOf, UNAVAILABLE } from './api.js';
 
-/** The stream sends data at least every 15 s; a stream that is silent for longer than this is cut off. */
-const SILENT_MS = 40_000;
+/** The stream sends data at least every 5 s while Redis answers; one that is silent for longer than this is cut off. */
+const SILENT_MS = 12_000;
 const RETRY_MS = 2_000;
 
 /**
- * Follows the events of the daemon. After a cut it reconnects by itself and gets all events since.
+ * Follows the events of the daemon. After a cut it reconnects by itself and gets all events since. A request that the daemon
+ * could not serve cuts it off too.
  * @param {{ onState: (state: LiveState) => void, onEvents: (events: RenderedEvent[]) => void, onSignedOut: () => void }} handlers
  * @returns {() => void} ends it
  */
@@ -39,6 +40,7 @@ export function follow({ onState, onEvents, onSignedOut }) {
     const cut = new AbortController();
     const abort = () => cut.abort();
     ended.signal.addEventListener('abort', abort);
+    addEventListener(UNAVAILABLE, abort);
     let timer = setTimeout(abort, SILENT_MS);
     try {
       const headers = lastId === '' ? undefined : { 'last-event-id': lastId };
@@ -59,6 +61,7 @@ export function follow({ onState, onEvents, onSignedOut }) {
     } finally {
       clearTimeout(timer);
       ended.signal.removeEventListener('abort', abort);
+      removeEventListener(UNAVAILABLE, abort);
     }
   }
 

@@ -87,7 +87,7 @@ export class LogTail {
 
 /** Events that a stream reads at once, and interval of its heartbeat while idle. */
 const STREAM_PAGE = 100;
-const BEAT_MS = 15_000;
+const BEAT_MS = 5_000;
 
 /** Start of following: at a place, or at the first entry from a time on (null: all that are stored). */
 type FollowStart = { place: LogPlace } | { sinceMs: number | null };
@@ -128,7 +128,8 @@ export async function pullEvents(
 
 /**
  * Yields the events after an entry as they come, each with its place. Without an event it is a heartbeat, the first at once: a
- * client that is cut off goes on from its place. Ends with the signal.
+ * client that is cut off goes on from its place. Each heartbeat follows a read: while Redis is silent, so is the stream. Ends
+ * with the signal.
  */
 export async function* followEvents(
   { after: from, filter }: { after: string; filter: EventFilter },
@@ -137,14 +138,15 @@ export async function* followEvents(
   const log = await deps.stores.events.name();
   let after = from;
   yield { place: { log, after }, event: null };
+  let sentAtMs = performance.now();
   while (!signal.aborted) {
     const page = await eventsAfter({ after, untilMs: null, filter, limit: STREAM_PAGE }, deps);
     if (after !== from) await entryOf({ log, after }, deps);
     for (const { entry, event } of page.events) yield { place: { log, after: entry }, event };
     after = page.reached;
-    if (page.more) continue;
-    const waitedFrom = performance.now();
-    await tail.wait(after, { ms: BEAT_MS, signal });
-    if (performance.now() - waitedFrom >= BEAT_MS) yield { place: { log, after }, event: null };
+    const [isIdle, isDue] = [page.events.length === 0, performance.now() - sentAtMs >= BEAT_MS];
+    if (isIdle && isDue) yield { place: { log, after }, event: null };
+    if (!isIdle || isDue) sentAtMs = performance.now();
+    if (!page.more) await tail.wait(after, { ms: sentAtMs + BEAT_MS - performance.now(), signal });
   }
 }

@@ -101,13 +101,31 @@ export async function resendEvent(
   const receivers = await registry.receivers();
   const facts = await Promise.all(receivers.map(({ name }) => deliveries.fact(name, id)));
   const waiting = await registry.suspensions.waiting.find(id);
-  const place = facts.find((fact) => fact !== null)?.entry ?? waiting[0]?.entry;
-  if (place === undefined) {
+  const opened = facts.find((fact) => fact !== null)?.entry ?? waiting[0]?.entry;
+  const place = opened ?? (await placeOfUnmatched(id, deps));
+  if (place === null) {
     throw new UnknownError(
-      `found no delivery of ${id}, expected an event that some receiver matched, within its retention: what was for nobody is pulled (/events)`,
+      `found no delivery of ${id}, expected an event that some receiver matched or that no receiver gets (intentwatch undelivered), within its retention; others are sent by their subject, or pulled (/events)`,
     );
   }
   return resendPlaces([place], { ...options, waitingFor: waiting.map(({ key }) => key) }, deps);
+}
+
+const SEARCHED_AT_ONCE = 200;
+
+/** Finds the place in the log of a listed event by its id; null where it is not listed, or has expired. */
+async function placeOfUnmatched(
+  id: string,
+  { stores: { events, unmatched } }: OperationContext,
+): Promise<string | null> {
+  for (let before: string | null = null; ; ) {
+    const listed = await unmatched.list({ before, count: SEARCHED_AT_ONCE });
+    const places = listed.map(({ entry }) => entry);
+    const entries = await events.readAllAt(places);
+    const found = places.find((_, index) => eventOf(entries[index] ?? null)?.id === id);
+    if (found !== undefined || listed.length < SEARCHED_AT_ONCE) return found ?? null;
+    before = places.at(-1) ?? null;
+  }
 }
 
 const MOST_RESENT = 100;
@@ -162,9 +180,9 @@ async function resendPlaces(
     );
   }
   if (meant.length === 0) {
-    const found = receivers === null ? 'no receiver that is' : `${receivers.join(', ')}, not`;
+    const none = receivers === null ? 'no receiver' : `of ${receivers.join(', ')} none`;
     throw new RefusedError(
-      `found ${found} that match what would be sent, expected one that does (events, filter, subscription; and [] of a subscription notifies nobody)`,
+      `found ${none} that matches what would be sent, expected one that does (events, filter, subscription; and [] of a subscription notifies nobody)`,
     );
   }
   for (const { receiver } of meant) await refuseHeld(receiver, deps);

@@ -1,4 +1,4 @@
-import type { ListedReason } from '../domain/events/unmatched.ts';
+import { LISTED_REASONS, type ListedReason } from '../domain/events/unmatched.ts';
 import { chunks } from './chunks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
@@ -57,6 +57,14 @@ export class UnmatchedStore {
       );
     }
     await this.#redis.zremrangebyrank(this.#keys.unmatched, 0, -MOST_LISTED - 1);
+  }
+
+  /** Removes events that a receiver gets after all. */
+  async remove(entries: readonly string[]): Promise<void> {
+    for (const chunk of chunks(entries, CHUNK)) {
+      const members = chunk.flatMap((entry) => LISTED_REASONS.map((reason) => `${padded(entry)}|${reason}`));
+      await this.#redis.zrem(this.#keys.unmatched, ...members);
+    }
   }
 
   /** Returns the newest of them, before an entry or from the newest on. */

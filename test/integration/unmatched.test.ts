@@ -66,8 +66,22 @@ test('an event without a receiver is counted once by its reason, and listed wher
     unmatched: [{ type: 'intent.filled', subject: `intent:${ORPHAN}`, reason: 'no-receiver' }],
     next: null,
   });
-  const { out } = await runCommand(['undelivered'], { INTENTWATCH_URL: daemon.url });
+  const env = { INTENTWATCH_URL: daemon.url };
+  const { out } = await runCommand(['undelivered'], env);
   expect(out).toMatch(/^NO RECEIVER GETS.*\n *no-receiver .*intent\.filled/m);
+
+  // Once its subscription leads to a receiver, it is sent by its id, and leaves the list.
+  const [, id = ''] = /(evt_\w+)/.exec(out) ?? [];
+  const early = await runCommand(['resend', id], env);
+  expect([early.code, early.err]).toEqual([1, expect.stringContaining('found no receiver that matches')]);
+  expect(await send('POST', '/receivers', { ...made, name: 'other', allowInsecure: true })).toBe(201);
+  expect(await send('POST', '/subjects', { kind: 'intent', id: ORPHAN, receivers: ['other'] })).toBe(200);
+  expect(hook.ids).not.toContain(id);
+  expect(await runCommand(['resend', id], env)).toMatchObject({ code: 0 });
+  expect(hook.ids).toContain(id);
+  expect((await runCommand(['undelivered'], env)).out).toBe('nothing is undelivered');
+  const unknown = await runCommand(['undelivered', 'mad'], env);
+  expect([unknown.code, unknown.err]).toEqual([1, expect.stringContaining('found the receiver "mad"')]);
 });
 
 test('events of the log from before anything was counted are not reported', async () => {

@@ -79,14 +79,26 @@ test.skipIf(CHROMIUM.skip)(
   async () => {
     const { page } = await watchedPage(browser, stage.url, DESK);
     await signIn(page);
+    const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+    const stream = await fetch(`${stage.url}/api/v1/events/stream`, { headers });
+    let came = 0;
+    const drained = stream.body
+      ?.pipeTo(new WritableStream({ write: () => void came++ }))
+      .catch(() => undefined);
+    await eventually('a heartbeat', () => came >= 2);
     redis.freeze();
     await bannerOf(page).waitFor();
+    const before = came;
     expect(await page.getByText('pending').count()).toBeGreaterThan(0);
     const late = await page.context().newPage();
     late.setDefaultTimeout(170_000);
     await late.goto(`${stage.url}/`);
     await late.getByRole('alert').waitFor();
+    const silentMs = performance.now() + 11_000;
+    await eventually('the time of two heartbeats', () => performance.now() > silentMs);
+    expect(came).toBe(before);
     redis.thaw();
+    await eventually('a heartbeat again', () => came > before);
     for (const one of [page, late]) {
       await one.getByText('Live', { exact: true }).waitFor();
       await bannerOf(one).waitFor({ state: 'detached' });
@@ -99,6 +111,7 @@ test.skipIf(CHROMIUM.skip)(
     // No answer showed it as filled: the time of that is unknown.
     expect([await datesOf('Funded').count(), await datesOf('Filled').count()]).toEqual([1, 0]);
     await page.context().close();
+    void drained;
   },
 );
 

@@ -310,7 +310,7 @@ const BEHIND: Step[] = [
   pageBy(0),
 ];
 
-/** Commits of a wallet's first page are not counted: one of a poll behind it must not look like those. */
+/** Commits of a wallet's first page are not counted: one of a poll behind it must not count as those. */
 const FIRST: Step[] = [
   pageBy(0, { ...first, transfer: 0, status: 'pending' }),
   { act: 'poll', shown: { ...first, transfer: 0, status: 'pending', at: 1, note: 1 } },

@@ -214,7 +214,8 @@ function describeValue(value: JsonValue | undefined): string {
   if (value === null) return 'no value';
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list';
   if (isJsonObject(value)) return 'a mapping';
-  const text = JSON.stringify(value);
+  // JSON has no number that is too large.
+  const text = typeof value === 'number' ? String(value) : JSON.stringify(value);
   return text.length <= MAX_SHOWN_CHARACTERS ? text : `${text.slice(0, MAX_SHOWN_CHARACTERS)}…"`;
 }
 

@@ -25,8 +25,8 @@ export function formerAfter(before: Snapshot | null, accepted: Accepted, subject
   // The status comes first, and so is removed last.
   const latest = [...left.slice(0, MOST_OF_ONE_CHANGE), wholeOf(before.record)].map(hashOf).reverse();
   const held = heldStatus(before);
-  const known = [...before.former, ...(held === null ? [] : [held]), ...latest];
-  const all = known.map((hash) => marked(hash, order)).filter((hash) => !current.has(bare(hash)));
+  const shown = [...before.former, ...(held === null ? [] : [held]), ...latest];
+  const all = shown.map((hash) => marked(hash, order)).filter((hash) => !current.has(bare(hash)));
   // The record may have more than the answer, which is what a replica shows.
   const own = accepted.answered === undefined ? [] : [hashOf(wholeOf(accepted.answered))];
   return latestOfEach([...all, ...own.filter((hash) => !current.has(hash))]).slice(-MOST);
@@ -56,7 +56,7 @@ function latestOfEach(hashes: readonly string[]): string[] {
   return [...latest.values()];
 }
 
-/** The status of an answer that is not confirmed; its key has the status and the time, or is a hash that is known already. */
+/** The status of an answer that is not confirmed; its key has the status and the time, or is a hash of the list. */
 function heldStatus({ unconfirmed, updatedAt }: Snapshot): string | null {
   const { key } = unconfirmed ?? { key: '' };
   const at = key.lastIndexOf('@');
@@ -69,7 +69,7 @@ function heldStatus({ unconfirmed, updatedAt }: Snapshot): string | null {
 /**
  * Hashes of the former values to which a subject would return, the status first; empty for none. `answered` is the whole answer
  * that would do so: one that was a former state whole brings nothing new, whatever it makes of the elements of a set. `isTimed`:
- * its time and that of the subject are known.
+ * it and the subject have a time.
  */
 export function returnedValues(
   snapshot: Snapshot,

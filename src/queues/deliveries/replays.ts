@@ -4,7 +4,7 @@ import type { StoredReceiver } from '../../store/definitions.ts';
 import { compareEntries } from '../../store/log-entry.ts';
 import type { Replay, ReplayStore } from '../../store/replays.ts';
 import { openDeliveries } from './follow.ts';
-import { type Fact, matchesOf, NewerEntryError, readBatch, wholeFact } from './matches.ts';
+import { type Fact, type Match, matchesOf, NewerEntryError, readBatch, wholeFact } from './matches.ts';
 import type { RelayContext } from './relay-context.ts';
 
 const BATCH = 200;
@@ -23,14 +23,13 @@ export async function replaysUnderWay(replays: ReplayStore): Promise<Map<string,
   return first;
 }
 
+type ReplayStep = { token: string; receiver: StoredReceiver; id: string };
+
 /**
  * Advances a replay by a batch, under the relay's fencing token. Returns true when there is more to do at once. Skips
  * unreadable entries, which were quarantined when they were new. Throws NewerEntryError before an entry of a newer version.
  */
-export async function takeReplay(
-  { token, receiver, id }: { token: string; receiver: StoredReceiver; id: string },
-  deps: RelayContext,
-): Promise<boolean> {
+export async function takeReplay({ token, receiver, id }: ReplayStep, deps: RelayContext): Promise<boolean> {
   const { stores, directory } = deps;
   const { events, registry, replays, backlog } = stores;
   const replay = await replays.read(id);
@@ -47,23 +46,33 @@ export async function takeReplay(
         isInRange(place, replay) && (replay.types === null || wantsType(replay.types, event.type)),
     );
   const matched = await matchesOf(receiver, wanted, { registry, directory });
-  if ((await openDeliveries({ token, receiver, matched, replay: id, cursor: null }, deps)) === null)
-    return false;
+  if (!(await openReplayed(matched, { token, receiver, id }, deps))) return false;
   const isLast = !piece.more || entries.length < piece.entries.length;
   const ended = isLast && !isCut && stoppedBy === null;
   return replays.advance(token, id, { cursor: last ?? replay.end, read, ended });
 }
 
+/** Opens deliveries of a replay. Their events are no longer without a receiver. False when another process relays now. */
+async function openReplayed(
+  matched: readonly Match[],
+  { token, receiver, id }: ReplayStep,
+  deps: RelayContext,
+): Promise<boolean> {
+  const plan = { token, receiver, matched, replay: id, cursor: null };
+  if ((await openDeliveries(plan, deps)) === null) return false;
+  await deps.stores.unmatched.remove(matched.map(({ at }) => at));
+  return true;
+}
+
 async function takePlaces(
-  { token, receiver, id }: { token: string; receiver: StoredReceiver; id: string },
+  { token, receiver, id }: ReplayStep,
   places: readonly string[],
   deps: RelayContext,
 ): Promise<boolean> {
   const { stores, directory } = deps;
   const facts = await factsAt(places, receiver.name, stores);
   const matched = await matchesOf(receiver, facts, { registry: stores.registry, directory });
-  if ((await openDeliveries({ token, receiver, matched, replay: id, cursor: null }, deps)) === null)
-    return false;
+  if (!(await openReplayed(matched, { token, receiver, id }, deps))) return false;
   return stores.replays.advance(token, id, { cursor: '0-0', read: facts.length, ended: true });
 }
 

@@ -164,7 +164,7 @@ export const streamEvents = defineRoute({
   group: 'events',
   summary: 'Follow events as server-sent events',
   description:
-    'Each event as `id` (a cursor), `event` (its type) and `data` (the event as JSON). A client that was cut off passes the last `id` as `Last-Event-ID`, as browsers do by themselves, and gets what came since. Without it, the stream begins at `since`, or with the next event. At once, and every 15 s when nothing else does, an `id` comes alone: it goes on from there.',
+    'Each event as `id` (a cursor), `event` (its type) and `data` (the event as JSON). A client that was cut off passes the last `id` as `Last-Event-ID`, as browsers do by themselves, and gets what came since. Without it, the stream begins at `since`, or with the next event. At once, and every 5 s when nothing else does, an `id` comes alone: it goes on from there. While Redis does not answer, nothing comes.',
   scope: 'read',
   follows: 'always',
   query: z.strictObject({

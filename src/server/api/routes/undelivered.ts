@@ -47,6 +47,7 @@ export const listOfUndelivered = defineRoute({
       schema: z.object({ undelivered: z.array(UNDELIVERED), next: NEXT }).meta({ id: 'UndeliveredPage' }),
     },
   },
+  problems: { 404: 'There is no such receiver.' },
   handle: async ({ query }, { deps }) => {
     const { receiver, type, limit, cursor = null, ...rest } = query;
     const filter = { receivers: receiver, types: type, ...rest };
