@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises';
+import { Cluster } from 'ioredis';
 import { eventId } from '../domain/events/event.ts';
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
@@ -5,7 +7,7 @@ import { compareEntries } from './log-entry.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 import { redisTimeMs } from './redis-time.ts';
 import { scripts } from './scripts.ts';
-import { NOTHING_SEEN, type Seen, type SeenFile } from './seen-file.ts';
+import { NOTHING_SEEN, type Run, type Seen, type SeenFile } from './seen-file.ts';
 import { storedMs } from './stored.ts';
 
 /*
@@ -14,8 +16,9 @@ import { storedMs } from './stored.ts';
  *
  * | State        | Redis                                             | Commits     | Moves                                   |
  * |--------------|---------------------------------------------------|-------------|-----------------------------------------|
- * | known        | has no less than this process has seen: epoch,    | are made    | it has less, or had to cut its file     |
- * |              | revision of the config, commits, ticks, an entry  |             | ─► behind, in the next epoch            |
+ * | known        | has no less than this process has seen: epoch,    | are made    | it has less, had to cut its file, or    |
+ * |              | revision of the config, commits, ticks, an entry  |             | stopped with the machine ─► behind, in  |
+ * |              |                                                   |             | the next epoch                          |
  * | behind       | went back, and a config is not written            | are refused | whose config was the newest that was    |
  * |              | to it yet                                         |             | seen, or after 10 s the relay, writes   |
  * |              |                                                   |             | it ─► synchronised; again less          |
@@ -54,6 +57,13 @@ export type EpochDeps = {
   onFile: (error: unknown) => void;
 };
 
+/** Reasons for the next epoch that are found before Redis is compared. */
+const LOSSES = {
+  truncated: 'the append-only file of the embedded Redis was damaged at its end',
+  stopped:
+    'the machine stopped without notice, and Redis was started again: its last second of writes may be lost',
+} as const;
+
 type EpochResponse = Awaited<ReturnType<typeof scripts.compareEpoch>>;
 
 /** The known state of the epoch and of the data in this process. */
@@ -62,7 +72,9 @@ export class Epoch {
   #seen: Seen = NOTHING_SEEN;
   #atMs: number | null = null;
   #state: EpochState = 'known';
-  #isTruncated = false;
+  #loss: keyof typeof LOSSES | null = null;
+  #run: Run = { boot: null, server: null, isClosed: false };
+  #isServerRead = false;
   #checking: Promise<unknown> = Promise.resolve();
   #onCheckDue: () => void = () => undefined;
   /** The last restore that `onRestored` was called for. */
@@ -89,15 +101,23 @@ export class Epoch {
 
   /** Reads the state of earlier processes; `isTruncated`: the embedded Redis has lost the end of its file. */
   async open({ isTruncated }: { isTruncated: boolean }): Promise<void> {
-    this.#isTruncated = isTruncated;
-    this.#seen = (await this.#deps.file.read()) ?? NOTHING_SEEN;
+    const stored = await this.#deps.file.read();
+    this.#seen = stored?.seen ?? NOTHING_SEEN;
+    this.#run = { ...this.#run, boot: await bootOf() };
+    await this.#readServer();
+    this.#loss = isTruncated ? 'truncated' : hasStopped(stored?.run ?? null, this.#run) ? 'stopped' : null;
     await this.#deps.file.prepare().catch(this.#deps.onFile);
     await this.check();
   }
 
+  async #readServer(): Promise<void> {
+    this.#isServerRead = true;
+    this.#run = { ...this.#run, server: await serverOf(this.#deps.redis) };
+  }
+
   /** The next poll begins an epoch, since the embedded Redis has lost the end of its file. */
   noteTruncated(): void {
-    this.#isTruncated = true;
+    this.#loss = 'truncated';
     this.checkSoon();
   }
 
@@ -107,6 +127,7 @@ export class Epoch {
 
   /** Requests a poll soon: a commit was refused, or Redis is back and may be another server. */
   checkSoon(): void {
+    this.#isServerRead = false;
     this.#onCheckDue();
   }
 
@@ -141,14 +162,15 @@ export class Epoch {
 
   async #check(): Promise<EpochCheck> {
     for (;;) {
-      const isTruncated = this.#isTruncated;
-      this.#isTruncated = false;
+      const loss = this.#loss;
+      this.#loss = null;
       try {
-        const found = await this.#compare(isTruncated);
+        if (!this.#isServerRead) await this.#readServer();
+        const found = await this.#compare(loss !== null);
         if (found.result !== 'behind') return await this.#take(found);
-        await this.#begin(found, isTruncated);
+        await this.#begin(found, loss);
       } catch (error) {
-        this.#isTruncated ||= isTruncated;
+        this.#loss ??= loss;
         throw error;
       }
     }
@@ -159,17 +181,18 @@ export class Epoch {
     return scripts.compareEpoch(redis, { keys, args: { ...this.#seen, isTruncated } });
   }
 
-  async #begin(found: EpochResponse, isTruncated: boolean): Promise<void> {
+  async #begin(found: EpochResponse, loss: keyof typeof LOSSES | null): Promise<void> {
     const { redis, keys } = this.#deps;
     const seen = this.#seen;
     const epoch = Math.max(found.epoch, seen.epoch) + 1;
     // Before it begins: a crash in between skips an epoch, and none is used twice.
     await this.#store({ ...seen, epoch, ticks: 0 });
-    const reason = isTruncated
-      ? 'the append-only file of the embedded Redis was damaged at its end'
-      : found.epoch === 0
-        ? 'Redis has lost everything'
-        : 'Redis went back: an older copy of its data was put in place, or a replica that was behind was promoted';
+    const reason =
+      loss !== null
+        ? LOSSES[loss]
+        : found.epoch === 0
+          ? 'Redis has lost everything'
+          : 'Redis went back: an older copy of its data was put in place, or a replica that was behind was promoted';
     const digest = seen.digest === '' ? found.digest : seen.digest;
     await scripts.beginEpoch(redis, {
       keys,
@@ -214,11 +237,12 @@ export class Epoch {
 
   async close(): Promise<void> {
     await this.#checking;
+    this.#run = { ...this.#run, isClosed: true };
     await this.#store(this.#seen);
   }
 
   async #store(seen: Seen): Promise<void> {
-    await this.#deps.file.write(seen).then(() => this.#deps.onFile(null), this.#deps.onFile);
+    await this.#deps.file.write(seen, this.#run).then(() => this.#deps.onFile(null), this.#deps.onFile);
   }
 
   /** After a config was written: reports the restore to the operator, once, and permits commits again. */
@@ -244,6 +268,29 @@ export class Epoch {
     await scripts.endEpoch(redis, { keys, args: { epoch, subject, id, event } });
     this.#state = 'synchronised';
   }
+}
+
+/** Reads what names the run of this machine; null where it has no such name. */
+async function bootOf(): Promise<string | null> {
+  return readFile('/proc/sys/kernel/random/boot_id', 'utf8').then(
+    (text) => text.trim(),
+    () => null,
+  );
+}
+
+/** Reads what names the run of a Redis server; null for several, and where it may not be read. */
+async function serverOf(redis: RedisClient): Promise<string | null> {
+  if (redis instanceof Cluster) return null;
+  const text = await redis.info('server').catch(() => '');
+  return /^run_id:(\w+)/m.exec(text)?.[1] ?? null;
+}
+
+/** True when machine and Redis have been started again, and the process before did not end in order: nobody saw the last writes. */
+function hasStopped(before: Run | null, now: Run): boolean {
+  if (before === null || before.isClosed) return false;
+  const isOther = (one: string | null, other: string | null): boolean =>
+    one !== null && other !== null && one !== other;
+  return isOther(before.boot, now.boot) && isOther(before.server, now.server);
 }
 
 function furthest(seen: Seen, other: { commits: number; entry: string }): Seen {

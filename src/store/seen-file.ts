@@ -20,6 +20,16 @@ export const SEEN = z.object({
 
 export type Seen = z.infer<typeof SEEN>;
 
+/**
+ * Where a process has seen it: `boot` names the run of the machine, `server` that of the Redis server (null: cannot be read).
+ * `isClosed`: the process has ended in order.
+ */
+const RUN = z.object({ boot: z.string().nullable(), server: z.string().nullable(), isClosed: z.boolean() });
+
+export type Run = z.infer<typeof RUN>;
+
+const STORED = SEEN.extend({ run: RUN.nullable().prefault(null) });
+
 /** The state of a process that has seen nothing yet. */
 export const NOTHING_SEEN: Seen = {
   epoch: 0,
@@ -41,9 +51,12 @@ export class SeenFile {
     this.#file = join(dataDir, `redis-seen.${prefix}.json`);
   }
 
-  async read(): Promise<Seen | null> {
+  async read(): Promise<{ seen: Seen; run: Run | null } | null> {
     const text = await readFile(this.#file, 'utf8').catch(() => '');
-    return JSON_TEXT.pipe(SEEN).safeParse(text).data ?? null;
+    const { data } = JSON_TEXT.pipe(STORED).safeParse(text);
+    if (data === undefined) return null;
+    const { run, ...seen } = data;
+    return { seen, run };
   }
 
   async prepare(): Promise<void> {
@@ -51,13 +64,13 @@ export class SeenFile {
   }
 
   /** Replaces it in one step that survives a power cut, unless another process on the folder has seen more. */
-  async write(seen: Seen): Promise<void> {
+  async write(seen: Seen, run: Run): Promise<void> {
     const stored = await this.read();
-    if (stored !== null && isFurther(stored, seen)) return;
+    if (stored !== null && isFurther(stored.seen, seen)) return;
     const next = `${this.#file}.${process.pid}.new`;
     const file = await open(next, 'w', 0o600);
     try {
-      await file.writeFile(`${JSON.stringify(seen)}\n`);
+      await file.writeFile(`${JSON.stringify({ ...seen, run })}\n`);
       await file.sync();
     } finally {
       await file.close();

@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
@@ -149,6 +149,68 @@ test('a cut of the file begins an epoch by itself, once', async () => {
   await epoch.check();
   expect(noticed.map((restore) => restore.epoch)).toEqual([2]);
   expect(epoch.behind?.reason).toContain('append-only file');
+});
+
+test('a start after the machine and its Redis stopped without notice begins an epoch, since nobody saw the last writes', async () => {
+  const { process, noticed } = await stage();
+  const { epoch, dataDir } = await process();
+  const [name = ''] = (await readdir(dataDir)).filter((one) => one.startsWith('redis-seen.'));
+  const file = join(dataDir, name);
+  const startAfter = async (run: { boot?: string; server?: string; isClosed?: boolean }): Promise<number> => {
+    const stored = JSON.parse(await readFile(file, 'utf8'));
+    await writeFile(file, JSON.stringify({ ...stored, run: { ...stored.run, ...run } }));
+    return (await process(dataDir)).epoch.begun.epoch;
+  };
+  expect(JSON.parse(await readFile(file, 'utf8')).run).toEqual({
+    boot: expect.stringMatching(/^[0-9a-f-]{36}$/),
+    server: expect.stringMatching(/^[0-9a-f]{40}$/),
+    isClosed: false,
+  });
+  expect(await startAfter({})).toBe(1);
+  // Redis ran on, or was started again beside a machine that ran on: it has all that it acknowledged.
+  expect(await startAfter({ boot: 'other' })).toBe(1);
+  expect(await startAfter({ server: 'other' })).toBe(1);
+  expect(await startAfter({ boot: 'other', server: 'other', isClosed: true })).toBe(1);
+  expect(noticed).toEqual([]);
+  expect(await startAfter({ boot: 'other', server: 'other' })).toBe(2);
+  expect(noticed[0]?.reason).toContain('the machine stopped without notice');
+  await epoch.close();
+  const { run } = JSON.parse(await readFile(file, 'utf8'));
+  expect(run.isClosed).toBe(false);
+});
+
+test('an ordered end is in the file', async () => {
+  const { process } = await stage();
+  const { epoch, dataDir } = await process();
+  await epoch.close();
+  const [name = ''] = (await readdir(dataDir)).filter((one) => one.startsWith('redis-seen.'));
+  expect(JSON.parse(await readFile(join(dataDir, name), 'utf8')).run.isClosed).toBe(true);
+});
+
+test('a copy from before the first commit is behind, although it has the epoch', async () => {
+  const { redis, keys, process } = await stage();
+  const { epoch } = await process();
+  const restore = await dumpOf(redis, keys);
+  await redis.incr(keys.commit);
+  epoch.noteCommit(1, { commits: 1, entry: '' });
+  await restore();
+  await epoch.check();
+  expect(epoch.begun.epoch).toBe(2);
+});
+
+test('the lost time ends no earlier than it begins, and than the newest entry that was seen', async () => {
+  const { redis, keys, log, process } = await stage();
+  const [one, other] = [await process(), await process()];
+  await other.epoch.check();
+  const restore = await dumpOf(redis, keys);
+  await log.append(operatorEvent('upstream.unreachable', 1));
+  const [entry = ''] = (await log.after('0-0', 10)).entries.map(({ id }) => id);
+  one.epoch.noteCommit(1, { commits: 0, entry });
+  await restore();
+  await one.epoch.check();
+  const { fromMs, untilMs } = one.epoch.behind ?? {};
+  expect(untilMs).toBeGreaterThanOrEqual(Number(fromMs));
+  expect(untilMs).toBeGreaterThanOrEqual(Number(entry.split('-')[0]));
 });
 
 test('later entries of the log have later places than any that was seen, also where the clock of Redis is behind', async () => {

@@ -99,7 +99,13 @@ test('a dump is restored while no process runs: found at the start, and the firs
   const dump = await redis.backUp();
   upstream.set(WALLET, FIRST, 'filled');
   upstream.setTimeless(TIMELESS, 'filled');
-  await Promise.all([stage.came(FIRST, 'filled'), stage.came(TIMELESS, 'filled')]);
+  // Redis does not have this one when it is back.
+  upstream.set(WALLET, SECOND, 'pending');
+  await Promise.all([
+    stage.came(FIRST, 'filled'),
+    stage.came(TIMELESS, 'filled'),
+    stage.came(SECOND, 'pending'),
+  ]);
   await daemon.end('SIGTERM');
   await redis.restore(dump);
   await stage.write({ wallets: [WALLET, OTHER], intents: [TIMELESS] });
@@ -111,6 +117,12 @@ test('a dump is restored while no process runs: found at the start, and the firs
   expect(first?.[1]).toHaveLength(1);
   const timed = filled().filter(({ data }) => data.subject.id.endsWith(FIRST));
   expect(timed.map(({ data }) => [data.epoch, data.afterRestore])).toEqual([
+    [1, undefined],
+    [2, true],
+  ]);
+  const born = () => stage.events.filter(({ data }) => data.subject.id.endsWith(SECOND));
+  await stage.backend.until(() => born().length >= 2);
+  expect(born().map(({ data }) => [data.epoch, data.afterRestore])).toEqual([
     [1, undefined],
     [2, true],
   ]);

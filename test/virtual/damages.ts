@@ -84,7 +84,7 @@ export const DAMAGES: readonly Damage[] = [
   {
     rule: 'the seen state is stored outside Redis',
     file: 'src/store/epoch.ts',
-    find: '(await this.#deps.file.read()) ?? NOTHING_SEEN',
+    find: 'stored?.seen ?? NOTHING_SEEN',
     replace: 'NOTHING_SEEN',
   },
   {

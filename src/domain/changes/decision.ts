@@ -59,6 +59,28 @@ export function mayBeExpired(
   return endsByConfig(subject, { status }, finished) || stageOf(subject, status).finishAfterMs === 0;
 }
 
+/** Largest difference of the upstream's clock and that of Redis, and the time after a restore in which any new record is doubted. */
+const CLOCKS_APART_MS = 120_000;
+const DOUBTED_MS = 86_400_000;
+
+/**
+ * True when a state is the first of its subject since a restore, and may have been reported before. A subject that Redis does not
+ * have may be one that was lost, where claims are older than the restore and its time is no later.
+ */
+export function mayBeFoundAgain(
+  state: { snapshot: { epoch: number } | null; known: readonly Claim[]; fresh: readonly Claim[] },
+  updatedAt: number | null,
+  { epoch, atMs, nowMs }: { epoch: number; atMs: number | null; nowMs: number },
+): boolean {
+  const { snapshot, known, fresh } = state;
+  if (atMs === null) return false;
+  if (snapshot !== null) return snapshot.epoch < epoch;
+  const isEarlier = ({ atMs: claimedMs }: Claim): boolean => claimedMs < atMs;
+  const mayBeLost =
+    updatedAt === null ? nowMs < atMs + DOUBTED_MS : 1_000 * updatedAt < atMs + CLOCKS_APART_MS;
+  return known.some(isEarlier) || (mayBeLost && fresh.some(isEarlier));
+}
+
 /**
  * The claims on an unknown record that may have been removed (see `mayBeExpired`). If it ended `retentionMs` before
  * the last full sweep, it is history for older claims: it was known then. A sweep at an unconfirmed time is no proof.

@@ -1,6 +1,6 @@
 import type { PlanInput } from '../../domain/cadence/subject-plan.ts';
 import { decide } from '../../domain/changes/decide.ts';
-import { type Decision, unreachedKeys } from '../../domain/changes/decision.ts';
+import { type Decision, mayBeFoundAgain, unreachedKeys } from '../../domain/changes/decision.ts';
 import {
   fundedAt,
   type NewSnapshot,
@@ -21,7 +21,6 @@ import { type Claim, claimsAfterEvent, isHistoryFor } from '../../domain/subject
 import { routeName } from '../../domain/transfers/transfer.ts';
 import { transferMove } from '../../domain/transfers/transfer-move.ts';
 import type { Signals } from '../../signals.ts';
-import type { BegunEpoch } from '../../store/epoch.ts';
 import type { Commit, SubjectEntry } from '../../store/subjects.ts';
 import { commitFlagged } from './commit-flagged.ts';
 import { firstPoll, type RecordContext } from './plan-subject.ts';
@@ -299,7 +298,14 @@ function commitOf(
     case 'first':
     case 'changed': {
       const { accepted, transition } = decision;
-      const afterRestore = mayBeFoundAgain(known, stores.subjects.epoch.begun);
+      const afterRestore = mayBeFoundAgain(
+        { snapshot: before, known: known.claims, fresh },
+        accepted.updatedAt,
+        {
+          ...stores.subjects.epoch.begun,
+          nowMs,
+        },
+      );
       const isTimeless = accepted.updatedAt === null;
       const isAgain = decision.outcome === 'first' && before?.compact === true;
       const identity = identify(
@@ -348,12 +354,6 @@ function commitOf(
       };
     }
   }
-}
-
-/** True when this is the first state of a subject after a restore: it may have been reported before. */
-function mayBeFoundAgain({ snapshot, claims }: SubjectEntry, { epoch, atMs }: BegunEpoch): boolean {
-  if (atMs === null) return false;
-  return snapshot === null ? claims.some((claim) => claim.atMs < atMs) : snapshot.epoch < epoch;
 }
 
 /** Names a commit without event, so that one sent twice is recognised. */

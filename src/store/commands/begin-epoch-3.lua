@@ -23,10 +23,18 @@
 local stored = redis.call('HMGET', KEYS.epoch, 'epoch', 'tickMs')
 if (stored[1] or '0') ~= ARGV.found then return 0 end
 local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
+local now = string.format('%.0f', nowMs)
+local lostUntil = ARGV.tickMs
+-- Each process has its own last tick, and others or commits may have come later. Without an earlier state, that tick is the start
+-- of what is polled again.
+if tonumber(stored[2] or '') then
+  local entryMs = tonumber(string.match(ARGV.entry, '^(%d+)%-')) or 0
+  lostUntil = string.format('%.0f', math.max(tonumber(ARGV.tickMs) or 0, tonumber(stored[2]), math.min(entryMs, nowMs)))
+end
 redis.call(
   'HSET', KEYS.epoch, 'epoch', ARGV.next, 'state', 'behind', 'atMs', now, 'digest', ARGV.digest,
-  'lostFromMs', stored[2] or '', 'lostUntilMs', ARGV.tickMs, 'reason', ARGV.reason
+  'lostFromMs', stored[2] or '', 'lostUntilMs', lostUntil, 'reason', ARGV.reason
 )
 local counter = redis.call('GET', KEYS.commit) or '0'
 if not string.match(counter, '^%d+$') or tonumber(counter) < tonumber(ARGV.commits) then redis.call('SET', KEYS.commit, ARGV.commits) end

@@ -81,7 +81,7 @@ local MOST_COMMITS = 1e15
 local seen, counter = tonumber(ARGV.commits), redis.call('GET', KEYS.commit)
 local isCounter = counter and string.match(counter, '^%d+$') and tonumber(counter) <= MOST_COMMITS
 local epoch = redis.call('HMGET', KEYS.events .. ':epoch', 'epoch', 'state')
-local isEmptied = not epoch[1] and not counter and seen > 0
+local isEmptied = not counter and seen > 0 and (not epoch[1] or redis.call('EXISTS', KEYS.events) == 0)
 if isEmptied or (epoch[1] or '1') ~= ARGV.epoch or epoch[2] == 'behind' or (isCounter and tonumber(counter) < seen) then
   return { 'behind', '0', '', '', '', '' }
 end
