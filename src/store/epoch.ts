@@ -7,7 +7,7 @@ import { compareEntries } from './log-entry.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 import { redisTimeMs } from './redis-time.ts';
 import { scripts } from './scripts.ts';
-import { NOTHING_SEEN, type Run, type Seen, type SeenFile } from './seen-file.ts';
+import { NOTHING_SEEN, type Seen, type SeenFile, type SeenRun } from './seen-file.ts';
 import { storedMs } from './stored.ts';
 
 /*
@@ -73,7 +73,7 @@ export class Epoch {
   #atMs: number | null = null;
   #state: EpochState = 'known';
   #loss: keyof typeof LOSSES | null = null;
-  #run: Run = { boot: null, server: null, isClosed: false };
+  #run: SeenRun = { boot: null, server: null, isClosed: false };
   #isServerRead = false;
   #checking: Promise<unknown> = Promise.resolve();
   #onCheckDue: () => void = () => undefined;
@@ -286,7 +286,7 @@ async function serverOf(redis: RedisClient): Promise<string | null> {
 }
 
 /** True when machine and Redis have been started again, and the process before did not end in order: nobody saw the last writes. */
-function hasStopped(before: Run | null, now: Run): boolean {
+function hasStopped(before: SeenRun | null, now: SeenRun): boolean {
   if (before === null || before.isClosed) return false;
   const isOther = (one: string | null, other: string | null): boolean =>
     one !== null && other !== null && one !== other;

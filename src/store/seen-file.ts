@@ -21,12 +21,12 @@ export const SEEN = z.object({
 export type Seen = z.infer<typeof SEEN>;
 
 /**
- * Where a process has seen it: `boot` names the run of the machine, `server` that of the Redis server (null: cannot be read).
+ * The place at which a process has seen it: `boot` names the run of the machine, `server` that of the Redis server (null: cannot be read).
  * `isClosed`: the process has ended in order.
  */
 const RUN = z.object({ boot: z.string().nullable(), server: z.string().nullable(), isClosed: z.boolean() });
 
-export type Run = z.infer<typeof RUN>;
+export type SeenRun = z.infer<typeof RUN>;
 
 const STORED = SEEN.extend({ run: RUN.nullable().prefault(null) });
 
@@ -51,7 +51,7 @@ export class SeenFile {
     this.#file = join(dataDir, `redis-seen.${prefix}.json`);
   }
 
-  async read(): Promise<{ seen: Seen; run: Run | null } | null> {
+  async read(): Promise<{ seen: Seen; run: SeenRun | null } | null> {
     const text = await readFile(this.#file, 'utf8').catch(() => '');
     const { data } = JSON_TEXT.pipe(STORED).safeParse(text);
     if (data === undefined) return null;
@@ -64,7 +64,7 @@ export class SeenFile {
   }
 
   /** Replaces it in one step that survives a power cut, unless another process on the folder has seen more. */
-  async write(seen: Seen, run: Run): Promise<void> {
+  async write(seen: Seen, run: SeenRun): Promise<void> {
     const stored = await this.read();
     if (stored !== null && isFurther(stored.seen, seen)) return;
     const next = `${this.#file}.${process.pid}.new`;

@@ -16,7 +16,7 @@ const claimAt = (atMs: number) => ({
 const EARLY = claimAt(RESTORED_MS - HOUR_MS);
 const LATE = claimAt(RESTORED_MS + HOUR_MS);
 const secondsAfter = (seconds: number): number => RESTORED_MS / 1_000 + seconds;
-const lost = { snapshot: null, known: [], fresh: [EARLY] };
+const lost = { snapshot: null, stored: [], fresh: [EARLY] };
 
 describe('a state may have been reported before a restore', () => {
   test('never in the first epoch', () => {
@@ -24,9 +24,9 @@ describe('a state may have been reported before a restore', () => {
   });
 
   test('where the subject has no event of this epoch', () => {
-    const stored = { ...lost, snapshot: { epoch: 1 } };
-    expect(mayBeFoundAgain(stored, secondsAfter(99), EPOCH)).toBe(true);
-    expect(mayBeFoundAgain({ ...stored, snapshot: { epoch: 2 } }, secondsAfter(99), EPOCH)).toBe(false);
+    const earlier = { ...lost, snapshot: { epoch: 1 } };
+    expect(mayBeFoundAgain(earlier, secondsAfter(99), EPOCH)).toBe(true);
+    expect(mayBeFoundAgain({ ...earlier, snapshot: { epoch: 2 } }, secondsAfter(99), EPOCH)).toBe(false);
   });
 
   test('where Redis does not have the subject, a page of a wallet from before shows it, and its time is no later', () => {
@@ -42,6 +42,6 @@ describe('a state may have been reported before a restore', () => {
   });
 
   test('where a claim on it from before was not lost', () => {
-    expect(mayBeFoundAgain({ ...lost, known: [EARLY], fresh: [] }, secondsAfter(600), EPOCH)).toBe(true);
+    expect(mayBeFoundAgain({ ...lost, stored: [EARLY], fresh: [] }, secondsAfter(600), EPOCH)).toBe(true);
   });
 });

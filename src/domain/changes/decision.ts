@@ -68,17 +68,17 @@ const DOUBTED_MS = 86_400_000;
  * have may be one that was lost, where claims are older than the restore and its time is no later.
  */
 export function mayBeFoundAgain(
-  state: { snapshot: { epoch: number } | null; known: readonly Claim[]; fresh: readonly Claim[] },
+  state: { snapshot: { epoch: number } | null; stored: readonly Claim[]; fresh: readonly Claim[] },
   updatedAt: number | null,
   { epoch, atMs, nowMs }: { epoch: number; atMs: number | null; nowMs: number },
 ): boolean {
-  const { snapshot, known, fresh } = state;
+  const { snapshot, stored, fresh } = state;
   if (atMs === null) return false;
   if (snapshot !== null) return snapshot.epoch < epoch;
   const isEarlier = ({ atMs: claimedMs }: Claim): boolean => claimedMs < atMs;
   const mayBeLost =
     updatedAt === null ? nowMs < atMs + DOUBTED_MS : 1_000 * updatedAt < atMs + CLOCKS_APART_MS;
-  return known.some(isEarlier) || (mayBeLost && fresh.some(isEarlier));
+  return stored.some(isEarlier) || (mayBeLost && fresh.some(isEarlier));
 }
 
 /**

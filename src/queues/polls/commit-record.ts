@@ -299,7 +299,7 @@ function commitOf(
     case 'changed': {
       const { accepted, transition } = decision;
       const afterRestore = mayBeFoundAgain(
-        { snapshot: before, known: known.claims, fresh },
+        { snapshot: before, stored: known.claims, fresh },
         accepted.updatedAt,
         {
           ...stores.subjects.epoch.begun,
