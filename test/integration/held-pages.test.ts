@@ -50,7 +50,7 @@ function pages(before?: OpenTransfersStage) {
       unseenUntilMs: null,
       subscriptions: new Map([['s', subscription]]),
       subscribedAt: new Map(historyBefore === null ? [] : [[key, `1:${historyBefore}`]]),
-      facts: { readAtMs: 0 },
+      facts: { readAtMs: 0, polled: {} },
     } as unknown as PollStart;
     const results = records.map((one) => ({
       ...{ subject: one.subject, status: one.status, updatedAt: one.updatedAt },
