@@ -163,6 +163,12 @@ describe('every command that needs a daemon', () => {
     const free = await run('', ['receivers', '--config', file]);
     expect(free).toMatchObject({ code: 78, out: '' });
     expect(free.err).toContain('found server.port 0');
+    await writeFile(file, 'server: { port: 22464x }\n');
+    expect((await run('', ['reload', '--config', file])).err).toContain('found no address in server.port');
+    await writeFile(file, 'server:\n\tport: 9464\n');
+    const broken = await run('', ['reload', '--config', file]);
+    expect(broken).toMatchObject({ code: 78, out: '' });
+    expect(broken.err).toContain(`${file}:2:1: found a tab`);
   });
 
   test('sends a token to another machine only by https, and to no address that holds secrets', async () => {
