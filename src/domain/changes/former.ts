@@ -19,17 +19,37 @@ const EARLIER = '<';
  */
 export function formerAfter(before: Snapshot | null, accepted: Accepted, subject: SubjectId): string[] {
   if (before === null || subjectKind(subject) === 'route') return [];
-  const { left, entered } = valuesBetween(before, accepted, subject);
-  const current = new Set([...entered, wholeOf(accepted.record)].map(hashOf));
   const order = orderOf(before.updatedAt, accepted.updatedAt);
-  // The status comes first, and so is removed last.
-  const latest = [...left.slice(0, MOST_OF_ONE_CHANGE), wholeOf(before.record)].map(hashOf).reverse();
+  const { left, entered } =
+    order === 'newer' ? leftInTime(before, accepted) : changedValues(before, accepted, subject);
+  const latest = left.map(hashOf).reverse();
   const held = heldStatus(before);
   const shown = [...before.former, ...(held === null ? [] : [held]), ...latest];
+  const current = new Set([...entered, statusValue(accepted.status)].map(hashOf));
   const all = shown.map((hash) => marked(hash, order)).filter((hash) => !current.has(bare(hash)));
   // The record may have more than the answer, which is what a replica shows.
   const own = accepted.answered === undefined ? [] : [hashOf(wholeOf(accepted.answered))];
-  return latestOfEach([...all, ...own.filter((hash) => !current.has(hash))]).slice(-MOST);
+  return latestOfEach([...all, ...own]).slice(-MOST);
+}
+
+/** Behind a newer time nothing but an answer without a time is compared: the former status is enough, else the whole answer. */
+function leftInTime(before: State, { status }: Accepted): { left: string[]; entered: string[] } {
+  const former = statusValue(before.status);
+  return { left: [former === statusValue(status) ? wholeOf(before.record) : former], entered: [] };
+}
+
+/** The values of one change; the status comes first, and so is removed last. */
+function changedValues(
+  before: State,
+  accepted: Accepted,
+  subject: SubjectId,
+): { left: string[]; entered: string[] } {
+  const { left, entered } = valuesBetween(before, accepted, subject);
+  return { left: [...left.slice(0, MOST_OF_ONE_CHANGE), wholeOf(before.record)], entered };
+}
+
+function statusValue(status: string): string {
+  return `status=${status.toLowerCase()}`;
 }
 
 function orderOf(from: number | null, to: number | null): 'newer' | 'older' | 'same' {
@@ -62,7 +82,7 @@ function heldStatus({ unconfirmed, updatedAt }: Snapshot): string | null {
   const at = key.lastIndexOf('@');
   const [status, time] = [key.slice(0, Math.max(0, at)), key.slice(at + 1)];
   if (at === -1 || status === UNKNOWN) return null;
-  const hash = hashOf(`status=${status}`);
+  const hash = hashOf(statusValue(status));
   return time !== '' && orderOf(Number(time), updatedAt) === 'newer' ? EARLIER + hash : hash;
 }
 
@@ -90,8 +110,8 @@ function wholeOf(record: JsonObject): string {
 /** The values that only one of two states has, the status first. Id and time do not count. */
 function valuesBetween(from: State, to: State, subject: SubjectId): { left: string[]; entered: string[] } {
   const apart = new Set(['id', 'updatedAt', statusMember(subject)]);
-  const before = new Set([`status=${from.status.toLowerCase()}`]);
-  const after = new Set([`status=${to.status.toLowerCase()}`]);
+  const before = new Set([statusValue(from.status)]);
+  const after = new Set([statusValue(to.status)]);
   for (const key of Object.keys({ ...from.record, ...to.record })) {
     if (apart.has(key)) continue;
     const [known, answered] = [from, to].map(({ record }) =>
