@@ -13,6 +13,9 @@ type State = { status: string; record: JsonObject };
 /** Marks a hash of an earlier `updatedAt`. It counts only for answers without a time: time orders the others better. */
 const EARLIER = '<';
 
+/** Most of them: in Redis a hash with a value of more than 64 bytes takes twice the memory. */
+const MOST_EARLIER = 2;
+
 /**
  * Hashes of the values and whole answers that a subject had before, the latest last: replicas that lag show them again. Those of
  * its present `updatedAt` come unmarked. A status that polls have shown and not confirmed is one of them.
@@ -29,7 +32,9 @@ export function formerAfter(before: Snapshot | null, accepted: Accepted, subject
   const all = shown.map((hash) => marked(hash, order)).filter((hash) => !current.has(bare(hash)));
   // The record may have more than the answer, which is what a replica shows.
   const own = accepted.answered === undefined ? [] : [hashOf(wholeOf(accepted.answered))];
-  return latestOfEach([...all, ...own]).slice(-MOST);
+  const hashes = latestOfEach([...all, ...own]);
+  const earlier = hashes.filter((hash) => hash.startsWith(EARLIER)).slice(-MOST_EARLIER);
+  return [...earlier, ...hashes.filter((hash) => !hash.startsWith(EARLIER))].slice(-MOST);
 }
 
 /** Behind a newer time nothing but an answer without a time is compared: the former status is enough, else the whole answer. */
