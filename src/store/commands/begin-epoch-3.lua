@@ -26,11 +26,13 @@ local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local now = string.format('%.0f', nowMs)
 local lostUntil = ARGV.tickMs
--- Each process has its own last tick, and others or commits may have come later. Without an earlier state, that tick is the start
--- of what is polled again.
-if tonumber(stored[2] or '') then
+-- Each process has its own last tick, and others or commits may have come later: where nothing later was seen, it ends now. Without
+-- an earlier state, that tick is the start of what is polled again.
+local fromMs = tonumber(stored[2] or '')
+if fromMs then
   local entryMs = tonumber(string.match(ARGV.entry, '^(%d+)%-')) or 0
-  lostUntil = string.format('%.0f', math.max(tonumber(ARGV.tickMs) or 0, tonumber(stored[2]), math.min(entryMs, nowMs)))
+  local seenMs = math.max(tonumber(ARGV.tickMs) or 0, math.min(entryMs, nowMs))
+  lostUntil = string.format('%.0f', seenMs > fromMs and seenMs or nowMs)
 end
 redis.call(
   'HSET', KEYS.epoch, 'epoch', ARGV.next, 'state', 'behind', 'atMs', now, 'digest', ARGV.digest,
