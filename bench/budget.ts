@@ -47,8 +47,8 @@ type Calls = Map<string, { calls: number; inside: number }>;
 /**
  * Measures the budget of one unchanged poll of a page of 50 transfers, and of one change on such a page beyond it: CPU by the
  * steps of `docs/architecture.md`, commands of Redis by script, and the order and the times of the steps from the upstream's
- * answer to the receiver. Then the CPU of one event of a burst and of a backlog. CPU and commands are those of a daemon that nothing observes; a second one, under a profiler and
- * `MONITOR`, only divides them.
+ * answer to the receiver. Then the CPU of one event of a burst and of a backlog. CPU and commands are those of a daemon that
+ * nothing observes; a second one, under a profiler and `MONITOR`, only divides them.
  */
 export async function run(args: string[]): Promise<number> {
   const { values } = parseArgs({ args, options: OPTIONS });

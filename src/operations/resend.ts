@@ -120,11 +120,14 @@ async function placeOfUnmatched(
 ): Promise<string | null> {
   for (let before: string | null = null; ; ) {
     const listed = await unmatched.list({ before, count: SEARCHED_AT_ONCE });
-    const places = listed.map(({ entry }) => entry);
-    const entries = await events.readAllAt(places);
-    const found = places.find((_, index) => eventOf(entries[index] ?? null)?.id === id);
-    if (found !== undefined || listed.length < SEARCHED_AT_ONCE) return found ?? null;
-    before = places.at(-1) ?? null;
+    for (let places = listed.map(({ entry }) => entry); places.length > 0; ) {
+      const entries = await events.readSomeAt(places);
+      const found = entries.findIndex((entry) => eventOf(entry)?.id === id);
+      if (found !== -1) return places[found] ?? null;
+      places = places.slice(entries.length);
+    }
+    if (listed.length < SEARCHED_AT_ONCE) return null;
+    before = listed.at(-1)?.entry ?? null;
   }
 }
 
@@ -235,7 +238,11 @@ export async function receiverNamed(
   name: string,
   { stores: { registry } }: OperationContext,
 ): Promise<StoredReceiver> {
-  const known = await registry.receivers();
+  return namedAmong(await registry.receivers(), name);
+}
+
+/** Finds a receiver by name among some. Throws with their names. */
+export function namedAmong(known: readonly StoredReceiver[], name: string): StoredReceiver {
   const found = known.find((receiver) => receiver.name === name);
   if (found !== undefined) return found;
   const names = known.map((receiver) => receiver.name).sort();

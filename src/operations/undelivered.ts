@@ -9,7 +9,7 @@ import { eventOf } from '../store/log-entry.ts';
 import type { RawEntry } from '../store/quarantine.ts';
 import { DELIVERY, type Delivery, deliveryOf } from './deliveries.ts';
 import type { OperationContext } from './operation.ts';
-import { receiverNamed } from './resend.ts';
+import { namedAmong } from './resend.ts';
 import { isoTime } from './time.ts';
 
 /** A delivery whose last attempt failed. `retrying`: more attempts follow; `dead`: none does. */
@@ -61,8 +61,9 @@ export async function listUndelivered(
   deps: OperationContext,
 ): Promise<{ undelivered: Undelivered[]; next: UndeliveredPlace | null }> {
   const { registry, backlog } = deps.stores;
-  for (const name of filter.receivers) await receiverNamed(name, deps);
-  const names = (await registry.receivers()).map(({ name }) => name).sort();
+  const receivers = await registry.receivers();
+  for (const name of filter.receivers) namedAmong(receivers, name);
+  const names = receivers.map(({ name }) => name).sort();
   const lists = names
     .filter((name) => filter.receivers.length === 0 || filter.receivers.includes(name))
     .flatMap((receiver) => (['open', 'dead'] as const).map((list) => ({ receiver, list })))

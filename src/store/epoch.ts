@@ -111,8 +111,8 @@ export class Epoch {
   }
 
   async #readServer(): Promise<void> {
-    this.#isServerRead = true;
     this.#run = { ...this.#run, server: await serverOf(this.#deps.redis) };
+    this.#isServerRead = true;
   }
 
   /** The next poll begins an epoch, since the embedded Redis has lost the end of its file. */
@@ -281,7 +281,11 @@ async function bootOf(): Promise<string | null> {
 /** Reads what names the run of a Redis server; null for several, and where it may not be read. */
 async function serverOf(redis: RedisClient): Promise<string | null> {
   if (redis instanceof Cluster) return null;
-  const text = await redis.info('server').catch(() => '');
+  const text = await redis.info('server').catch((error: unknown) => {
+    // Not permitted, or renamed. Any other error passes, and a loss must not be missed by it.
+    if (error instanceof Error && /^(NOPERM|ERR unknown command)/.test(error.message)) return '';
+    throw error;
+  });
   return /^run_id:(\w+)/m.exec(text)?.[1] ?? null;
 }
 

@@ -21,8 +21,8 @@ export const SEEN = z.object({
 export type Seen = z.infer<typeof SEEN>;
 
 /**
- * The place at which a process has seen it: `boot` names the run of the machine, `server` that of the Redis server (null: cannot be read).
- * `isClosed`: the process has ended in order.
+ * The place at which a process has seen it: `boot` names the run of the machine, `server` that of the Redis server (null: cannot
+ * be read). `isClosed`: the process has ended in order.
  */
 const RUN = z.object({ boot: z.string().nullable(), server: z.string().nullable(), isClosed: z.boolean() });
 

@@ -26,8 +26,8 @@ local time = redis.call('TIME')
 local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local now = string.format('%.0f', nowMs)
 local lostUntil = ARGV.tickMs
--- Each process has its own last tick, and others or commits may have come later: where nothing later was seen, it ends now. Without
--- an earlier state, that tick is the start of what is polled again.
+-- Each process has its own last tick, and others or commits may have come later: where nothing later was seen, it ends now.
+-- Without an earlier state, that tick is the start of what is polled again.
 local fromMs = tonumber(stored[2] or '')
 if fromMs then
   local entryMs = tonumber(string.match(ARGV.entry, '^(%d+)%-')) or 0

@@ -62,8 +62,8 @@ end
 
 -- A copy from before the first commit has neither a counter nor a log.
 local isEmptied = counter == '' and seen.commits > 0 and redis.call('EXISTS', KEYS.events) == 0
-local hasLess = isEmptied or epoch < seen.epoch or (epoch == seen.epoch and (
-  revision < seen.revision or ticks < seen.ticks or (commits ~= nil and commits < seen.commits) or isLost(ARGV.entry)
+local hasLess = epoch < seen.epoch or (epoch == seen.epoch and (
+  isEmptied or revision < seen.revision or ticks < seen.ticks or (commits ~= nil and commits < seen.commits) or isLost(ARGV.entry)
 ))
 local isBehind = hasLess or (ARGV.isTruncated == '1' and stored.state ~= 'behind')
 local time = redis.call('TIME')
