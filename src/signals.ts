@@ -7,7 +7,7 @@ import { BoundedMap, bytesOfTexts, CACHES } from './domain/caches.ts';
 import type { Decision } from './domain/changes/decision.ts';
 import type { Comparison } from './domain/changes/second-source.ts';
 import type { Event } from './domain/events/event.ts';
-import type { UnmatchedReason } from './domain/events/unmatched.ts';
+import type { UnmatchedReason } from './domain/events/event-types.ts';
 import type { ReservedKind, SubjectKind } from './domain/subjects/subject.ts';
 import type { TransferMove } from './domain/transfers/transfer-move.ts';
 import { loggedStatus, loggedType } from './log.ts';

@@ -33,10 +33,7 @@ const OUTSIDE = new Map([
 /** Packages and folders whose work belongs to no step. The first that matches counts. */
 const PLACES: readonly [pattern: RegExp, name: string][] = [
   [/node_modules\/bullmq\/|node_modules\/msgpackr\//, 'BullMQ'],
-  [
-    /node_modules\/ioredis\/|\/src\/store\/(?:combine-writes|commands|connection)\.ts/,
-    'connections to Redis',
-  ],
+  [/node_modules\/ioredis\/|\/src\/store\/(?:commands|connection)\.ts/, 'connections to Redis'],
   [/node_modules\/undici\/|\/src\/(?:upstream\/http|network)\//, 'HTTP connections'],
   [
     /\/src\/(?:metrics\/|log\.ts|signals\.ts|redact\.ts)|node_modules\/(?:pino|prom-client)\//,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { chainField, digitsField } from '../../src/upstream/wire/payload.ts';
+import { chainField, digitsField } from '../../src/upstream/wire/wire.ts';
 
 const SECONDS = { error: 'Unix seconds' };
 

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
+import { type Patience, retry } from '../../src/commands/connection.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/domain/json.ts';
-import { type Patience, retry } from '../../src/upstream/client/again.ts';
 import type { Answer } from '../../src/upstream/client/ask.ts';
 import type { RequestOptions, UpstreamCall, UpstreamClient } from '../../src/upstream/client/client.ts';
 import type { Advice } from '../../src/upstream/client/failure.ts';
@@ -10,8 +10,7 @@ import {
   VAULT_EXPECTED,
   type VaultRecord,
 } from '../../src/upstream/wire/gateway-record.ts';
-import { payloadOf } from '../../src/upstream/wire/payload.ts';
-import { kindOf, type Parsed, textOrNull } from '../../src/upstream/wire/wire.ts';
+import { kindOf, type Parsed, payloadOf, textOrNull } from '../../src/upstream/wire/wire.ts';
 import {
   type CreateVaultRequest,
   createVaultSchema,

@@ -1,6 +1,6 @@
+import { ROUTES } from '../../src/server/api/api.ts';
 import { documentOf, NEEDED } from '../../src/server/api/openapi.ts';
 import type { ApiRoute } from '../../src/server/api/route.ts';
-import { ROUTES } from '../../src/server/api/routes.ts';
 
 /** Generates the OpenAPI document of the API, and its page. Paths are relative to the repository. */
 export async function generateApiFiles(): Promise<{ path: string; content: string }[]> {

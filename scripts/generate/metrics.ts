@@ -1,8 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import type { Definition, LabelValues } from '../../src/metrics/definitions/definition.ts';
-import { MOST_PER_RECEIVER, MOST_PER_ROUTE } from '../../src/metrics/definitions/definition.ts';
+import {
+  type Definition,
+  type LabelValues,
+  MOST_PER_RECEIVER,
+  MOST_PER_ROUTE,
+} from '../../src/metrics/definition.ts';
 import { DEFINITIONS } from '../../src/metrics/instruments.ts';
 
 const RULES = z.object({

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { CONFIG_DEFAULT } from '../client/address.ts';
 import type { Config, UpstreamConfig } from '../config/config.ts';
@@ -6,6 +7,7 @@ import { loadConfig } from '../config/file/load.ts';
 import { buildUpstream, checkUpstream, upstreamSchema } from '../config/sections/upstream.ts';
 import { INTERFACE_DOMAIN } from '../domain/quotes/quote-signature.ts';
 import { UpstreamClient } from '../upstream/client/client.ts';
+import { UpstreamFailure } from '../upstream/client/failure.ts';
 
 /** Options that locate the upstream. */
 export type ConnectionOptions = { config?: string; baseUrl?: string; apiKey?: string; quoteDomain?: string };
@@ -89,5 +91,50 @@ export async function withClient<T>(
     return await use(client);
   } finally {
     await client.close();
+  }
+}
+
+/** Limits of a caller's retries. */
+export type Patience = {
+  /** Requests in all, the first included. */
+  attempts: number;
+  /** Wait after the first failure; it doubles with each further one. */
+  firstDelayMs: number;
+  /** When the upstream requests a longer pause, the failure is passed on. */
+  maxDelayMs: number;
+};
+
+/** Four requests within about five seconds. */
+const USUAL_PATIENCE: Patience = { attempts: 4, firstDelayMs: 500, maxDelayMs: 30_000 };
+
+/**
+ * Repeats a request until it is answered, the patience ends, or a failure advises against it. `send` must send the
+ * same every time. Throws the last UpstreamFailure, or the signal's reason when the caller gave up.
+ */
+export async function retry<T>(
+  send: () => Promise<T>,
+  { patience = USUAL_PATIENCE, signal }: { patience?: Patience; signal?: AbortSignal | undefined } = {},
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await send();
+    } catch (error) {
+      if (!(error instanceof UpstreamFailure) || attempt >= patience.attempts) throw error;
+      if (error.advice === 'fix' || error.advice === 'never') throw error;
+      const backoffMs = Math.min(patience.firstDelayMs * 2 ** (attempt - 1), patience.maxDelayMs);
+      const waitMs = Math.max(backoffMs, error.retryAfterMs ?? 0);
+      if (waitMs > patience.maxDelayMs) throw error;
+      await wait(waitMs, signal);
+    }
+  }
+}
+
+async function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  try {
+    await delay(ms, undefined, { signal });
+  } catch (error) {
+    // The timer wraps the reason; callers expect their own.
+    signal?.throwIfAborted();
+    throw error;
   }
 }

@@ -89,11 +89,11 @@ function corridorTable(corridors: readonly Corridor[]): string {
 
 /** `quarantine`: lists entries of the event log that could not be read, and delivers them all the same. */
 export function quarantineCommand(): Command {
-  const replayCommand = new Command('replay')
-    .description(
+  const replayCommand = withDaemon(
+    new Command('replay').description(
       'Put what can be read by now back into the event log: receivers get it that have not got it yet.',
-    )
-    .action(async (_options: object, self: Command) => replay(self.optsWithGlobals<DaemonOptions>()));
+    ),
+  ).action(async (_options: object, self: Command) => replay(self.optsWithGlobals<DaemonOptions>()));
   return withDaemon(
     new Command('quarantine').description(
       'List entries of the event log that could not be read, the oldest first.',

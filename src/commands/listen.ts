@@ -11,7 +11,7 @@ import { isLoopback } from '../config/fields/http.ts';
 import { formatHmacSecret, parseSigningSecret, SECRET_EXPECTED } from '../config/fields/signing-secret.ts';
 import { buildReceiver, receiverSchema } from '../config/sections/receiver.ts';
 import { BadSettingError, interrupted } from '../exit.ts';
-import { makeFolder } from '../make-folder.ts';
+import { makeFolder } from '../files.ts';
 import { createNotifier } from '../notifiers/create-notifier.ts';
 import type { AttemptResult, Notifier } from '../notifiers/notifier.ts';
 import { Secret } from '../secret.ts';

@@ -2,13 +2,13 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { provableDomain, type QuoteVerdict, verdictsOf } from '../domain/quotes/quote-signature.ts';
 import { chainName } from '../domain/transfers/chains.ts';
 import { describeAmount } from '../domain/transfers/money.ts';
-import { retry } from '../upstream/client/again.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
 import { QuoteSigners } from '../upstream/client/quote-signers.ts';
 import type { OpenQuotes } from '../upstream/wire/open-quote.ts';
 import type { Quote, QuoteAnswer, QuoteRequest } from '../upstream/wire/quote.ts';
 import {
   type ConnectionOptions,
+  retry,
   upstreamOf,
   withClient,
   withConnection,

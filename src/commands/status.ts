@@ -3,10 +3,9 @@ import type { JsonObject } from '../domain/json.ts';
 import { chainName } from '../domain/transfers/chains.ts';
 import { describeAmount } from '../domain/transfers/money.ts';
 import { readTransfer } from '../domain/transfers/transfer.ts';
-import { retry } from '../upstream/client/again.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
 import type { StatusPage, StatusQuery, StatusRecord } from '../upstream/wire/status-page.ts';
-import { type ConnectionOptions, upstreamOf, withClient, withConnection } from './connection.ts';
+import { type ConnectionOptions, retry, upstreamOf, withClient, withConnection } from './connection.ts';
 import { table, utcTime } from './table.ts';
 
 /** Ways to name a subject; exactly one is given. */

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { readBurn } from '../chains/burn-reader.ts';
-import type { ChainReader } from '../chains/chain-readers.ts';
+import { type ChainReader, readBurn } from '../chains/chain-readers.ts';
 import { daemonAddress } from '../client/address.ts';
 import { ApiClient, ProblemReply } from '../client/api-client.ts';
 import type { Config } from '../config/config.ts';
@@ -23,9 +22,8 @@ import type { OperationContext } from '../operations/operation.ts';
 import { fundingOf } from '../queues/checks/run-check.ts';
 import { readSubject } from '../server/api/routes/subjects.ts';
 import { UNSEEN_SUBJECT } from '../store/subjects.ts';
-import { retry } from '../upstream/client/again.ts';
 import type { StatusQuery } from '../upstream/wire/status-page.ts';
-import { withClient } from './connection.ts';
+import { retry, withClient } from './connection.ts';
 import type { DaemonOptions } from './daemon.ts';
 import { withDeliveries } from './deliveries-of.ts';
 import { findSubject, NotWatchedError, SeveralWatchedError } from './find-subject.ts';

@@ -1,6 +1,5 @@
 import { createReadStream } from 'node:fs';
 import { Command } from 'commander';
-import { whyEndless } from '../config/file/file-size.ts';
 import { isJsonObject, JsonLimitError, type JsonValue, parseJson } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import {
@@ -13,6 +12,7 @@ import {
 } from '../domain/quotes/quote-signature.ts';
 import { chainName } from '../domain/transfers/chains.ts';
 import { EXIT } from '../exit.ts';
+import { whyEndless } from '../files.ts';
 import { printableLine } from '../notifiers/printable.ts';
 import { QuoteSigners } from '../upstream/client/quote-signers.ts';
 import {

@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
-import type { Config, ServerConfig } from '../config/config.ts';
-import { withSecrets } from '../config/digest.ts';
+import { type Config, type ServerConfig, withSecrets } from '../config/config.ts';
 import { REMOVED_KINDS, type RemovedKind } from '../config/sections/process.ts';
 import { isApiOn } from '../config/sections/server.ts';
 import { canonicalJson } from '../domain/json.ts';

@@ -8,10 +8,10 @@ import type { Directory } from '../domain/transfers/chains.ts';
 import type { MetricNames, MetricSources } from '../metrics/metrics.ts';
 import { oldestUndelivered } from '../operations/receivers.ts';
 import { hasCapacity } from '../queues/deliveries/follow.ts';
-import { readOpenTransfers } from '../store/open-transfers.ts';
+import { redisTimeMs } from '../store/commands.ts';
 import { readPlanState, readWaits } from '../store/plan-state.ts';
 import type { RedisMonitor } from '../store/redis-monitor.ts';
-import { redisTimeMs } from '../store/redis-time.ts';
+import { readOpenTransfers } from '../store/wallets.ts';
 import type { DaemonContext } from './assemble.ts';
 
 function secondsBetween(fromMs: number, toMs: number): number {

@@ -2,9 +2,8 @@ import type { Logger } from 'pino';
 import type { RedisTarget } from '../config/sections/redis.ts';
 import type { RedisClient } from '../store/commands.ts';
 import { connect, disconnect } from '../store/connection.ts';
-import { persistenceWarning } from '../store/persistence.ts';
+import { checkRedis, isClockOff, persistenceWarning } from '../store/redis-checks.ts';
 import { RedisMonitor } from '../store/redis-monitor.ts';
-import { checkRedis, isClockOff } from '../store/startup-checks.ts';
 
 /** `target` is read for each connection, as the embedded Redis starts first; `onBack`: Redis answers again. */
 type RedisConnectionsOptions = {

@@ -11,9 +11,8 @@ import { API_BASE, type ApiContext } from '../server/api/route.ts';
 import { EventLinks } from '../server/event-links.ts';
 import type { LoopWatch } from '../server/loop-watch.ts';
 import type { ReadinessCheck } from '../server/server.ts';
-import { isPersistent } from '../store/persistence.ts';
+import { isClockOff, isPersistent } from '../store/redis-checks.ts';
 import type { RedisMonitor } from '../store/redis-monitor.ts';
-import { isClockOff } from '../store/startup-checks.ts';
 import { withTimeout } from '../with-timeout.ts';
 import type { DaemonContext } from './assemble.ts';
 

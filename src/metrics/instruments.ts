@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type OpenMetricsContentType, type Registry } from 'prom-client';
 import { BoundedMap, bytesOfTexts, CACHES } from '../domain/caches.ts';
 import { ENDPOINT_GROUPS } from '../domain/subjects/kinds.ts';
-import type { Definition, LabelValues } from './definitions/definition.ts';
+import type { Definition, LabelValues } from './definition.ts';
 import { DELIVERIES } from './definitions/deliveries.ts';
 import { POLLING, ROUTES, UPSTREAM } from './definitions/polling.ts';
 import { PROCESS } from './definitions/process.ts';

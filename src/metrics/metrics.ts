@@ -8,6 +8,7 @@ import {
 } from 'prom-client';
 import type { Signals } from '../signals.ts';
 import { withTimeout } from '../with-timeout.ts';
+import type { MetricSources } from './definition.ts';
 import { Instruments } from './instruments.ts';
 import { CountedSeries, type KnownTokens, RPC_OUTCOMES } from './label-values.ts';
 import { recordSignals } from './record-signals.ts';
@@ -25,7 +26,6 @@ import {
   showTransfers,
   showWaits,
 } from './show.ts';
-import type { MetricSources } from './sources.ts';
 
 /** Longest age of gauges, however often a scrape comes. */
 const EVERY_MS = 2_000;
@@ -222,7 +222,7 @@ function qualityOf(accept: string | undefined, type: string): number {
   return Math.max(0, ...qualities);
 }
 
-export type { MetricSources } from './sources.ts';
+export type { MetricSources } from './definition.ts';
 
 /** The state of a process without Redis. Null: it is not known, and the gauge is omitted. */
 export type Health = {

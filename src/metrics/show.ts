@@ -6,11 +6,11 @@ import {
   VOLUME_OUTCOMES,
 } from '../domain/transfers/transfer-move.ts';
 import { HEALTH_STATES } from '../store/health.ts';
-import type { OpenSums } from '../store/open-transfers.ts';
 import { RECEIVER_STATES } from '../store/receivers.ts';
+import type { OpenSums } from '../store/wallets.ts';
+import type { MetricSources } from './definition.ts';
 import type { Instruments } from './instruments.ts';
 import { type CountedSeries, type KnownTokens, OTHER, statusLabel, tokenValue } from './label-values.ts';
-import type { MetricSources } from './sources.ts';
 
 /** The response of a source; null for none, which omits its gauges. */
 type SourceAnswer<Name extends keyof MetricSources> = Awaited<ReturnType<MetricSources[Name]>> | null;

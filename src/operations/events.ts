@@ -3,8 +3,8 @@ import type { RenderedEvent } from '../domain/events/event.ts';
 import { wantsType } from '../domain/events/filter.ts';
 import { renderEvent, withSuspended } from '../domain/events/make-event.ts';
 import { type Fact, readBatch, wholeFact } from '../queues/deliveries/matches.ts';
+import { redisTimeMs } from '../store/commands.ts';
 import { compareEntries, eventOf } from '../store/log-entry.ts';
-import { redisTimeMs } from '../store/redis-time.ts';
 import { type OperationContext, RefusedError } from './operation.ts';
 
 /** An entry of the log. Redis does not read longer numbers. */

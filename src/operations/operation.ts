@@ -4,13 +4,11 @@ import { asSubjectId, parseSubjectId, type SubjectId, subjectKind } from '../dom
 import { parseClaimKey } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import type { RelayStores } from '../queues/deliveries/relay-context.ts';
-import type { AnswerStore } from '../store/answers.ts';
 import type { CheckStore } from '../store/checks.ts';
 import type { RedisClient } from '../store/commands.ts';
-import type { ConsumerStore } from '../store/consumers.ts';
-import type { EndedSessionStore } from '../store/ended-sessions.ts';
 import type { LearnedStore } from '../store/learned.ts';
 import type { PlanStore } from '../store/plan.ts';
+import type { AnswerStore, ConsumerStore, EndedSessionStore } from '../store/server-state.ts';
 import type { SubjectEntry, SubjectStore } from '../store/subjects.ts';
 import type { TrackedStore } from '../store/tracked.ts';
 

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { type Event, parseDeliveryId } from '../domain/events/event.ts';
+import { LISTED_REASONS } from '../domain/events/event-types.ts';
 import { wantsType } from '../domain/events/filter.ts';
-import { LISTED_REASONS } from '../domain/events/unmatched.ts';
 import { isTrackedKey, parseClaimKey } from '../domain/subjects/subscription.ts';
 import { readBatch } from '../queues/deliveries/matches.ts';
 import { type ListPlace, MOST_OPEN } from '../store/backlog.ts';
 import { eventOf } from '../store/log-entry.ts';
-import type { RawEntry } from '../store/quarantine.ts';
+import type { RawEntry } from '../store/undelivered.ts';
 import { DELIVERY, type Delivery, deliveryOf } from './deliveries.ts';
 import type { OperationContext } from './operation.ts';
 import { namedAmong } from './resend.ts';

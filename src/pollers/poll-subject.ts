@@ -1,8 +1,11 @@
 import type { JsonObject } from '../domain/json.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
 import { UNKNOWN, UNSTATED } from '../domain/subjects/kinds.ts';
+import type { UpstreamRecord } from '../domain/subjects/record.ts';
 import {
+  foldHex,
   gatewayJobId,
+  intentId,
   parseSubjectId,
   type RouteService,
   reservedKindOf,
@@ -11,7 +14,8 @@ import {
 } from '../domain/subjects/subject.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
-import { textOrNull } from '../upstream/wire/wire.ts';
+import type { OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
+import { kindOf, textOrNull } from '../upstream/wire/wire.ts';
 import { type PollResponse, readPage, strangerFailure } from './poll-response.ts';
 import type { RouteRequest } from './route.ts';
 import { pollIntent, pollQuote, pollTx } from './status.ts';
@@ -120,10 +124,7 @@ function bareId(id: string): string {
  * answers `unknown`: the id has not been seen, which is no failure. A page, or an unknown endpoint, is no statement about the
  * id: the path is wrong, or an intermediary answered.
  */
-export async function orUnknown(
-  subject: SubjectId,
-  poll: () => Promise<PollResponse>,
-): Promise<PollResponse> {
+async function orUnknown(subject: SubjectId, poll: () => Promise<PollResponse>): Promise<PollResponse> {
   try {
     return await poll();
   } catch (error) {
@@ -172,5 +173,36 @@ async function pollGasless(
       unreadable: value.unreadable,
     };
     return { records: [record], nextCursor: null, dateMs, unreadable: [] };
+  });
+}
+
+/** Requests one intent at the open source. Its record has the word of v1 as `status`, and the whole answer as `open`. */
+export async function pollOpenStatus(
+  client: OpenQuotesClient,
+  subject: SubjectId,
+  signal: AbortSignal,
+): Promise<PollResponse> {
+  const key = parseSubjectId(subject);
+  if (key?.kind !== 'intent') throw new Error(`${subject} cannot be polled at the open source`);
+  return orUnknown(subject, async () => {
+    const { value, dateMs, httpStatus } = await client.intentStatus(key.hash, { signal });
+    const { status, intentHashes, raw } = value;
+    const stranger = intentHashes.find((hash) => hash !== foldHex(key.hash));
+    if (stranger !== undefined) {
+      const found = intentId(stranger);
+      throw strangerFailure({ endpoint: 'open-status', httpStatus, found, expected: subject });
+    }
+    const record: UpstreamRecord = {
+      subject,
+      status,
+      updatedAt: null,
+      names: [],
+      raw: { id: subject, type: 'intent', status, open: raw },
+      unreadable: [],
+    };
+    const { intentHash } = raw;
+    const isUnread = intentHash !== undefined && intentHash !== null && textOrNull(intentHash) === null;
+    const unreadable = isUnread ? [`open.intentHash: found ${kindOf(intentHash)}, expected text`] : [];
+    return { records: [record], nextCursor: null, dateMs, unreadable };
   });
 }

@@ -18,10 +18,9 @@ import {
 } from '../domain/transfers/discovered.ts';
 import { Duty } from '../duty.ts';
 import type { Signals } from '../signals.ts';
-import type { RedisClient } from '../store/commands.ts';
+import { type RedisClient, redisTimeMs } from '../store/commands.ts';
 import type { DirectoryStamps, DirectoryStore, StoredDirectory } from '../store/directory.ts';
 import type { PlanStore } from '../store/plan.ts';
-import { redisTimeMs } from '../store/redis-time.ts';
 import type { Answer } from '../upstream/client/ask.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';

@@ -1,4 +1,4 @@
-import { repeatTogether } from '../shared-timer.ts';
+import { repeatTogether } from '../duty.ts';
 
 const BEAT_MS = 1_000;
 const WINDOW_MS = 60_000;

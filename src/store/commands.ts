@@ -241,3 +241,9 @@ function byPosition(text: string, { file, keys, args }: Declaration<string, Argu
     return `ARGV[${index} * ${list.length} + ${before + offset - list.length}]`;
   });
 }
+
+/** Returns Redis time, in ms. */
+export async function redisTimeMs(redis: RedisClient): Promise<number> {
+  const [seconds, microseconds] = await redis.time();
+  return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
+}

@@ -1,8 +1,7 @@
 import { MOST_OPEN } from './backlog.ts';
-import type { RedisClient } from './commands.ts';
+import { type RedisClient, redisTimeMs } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
-import { redisTimeMs } from './redis-time.ts';
 import { scripts } from './scripts.ts';
 
 /** The reasons why a delivery is never made, with their texts for the operator. */

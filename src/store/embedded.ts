@@ -14,15 +14,24 @@ import {
   type Truncation,
   writeRecord,
 } from './append-only.ts';
-import { embeddedSocket, makeSocketPath, probeSocket, removeSocket } from './embedded-socket.ts';
-import { FolderInUse, FolderLock } from './folder-lock.ts';
-import { describeServer, isServerAlive, PID_NAME, serverLock } from './server-lock.ts';
+import {
+  describeServer,
+  embeddedSocket,
+  FolderInUse,
+  FolderLock,
+  isServerAlive,
+  makeSocketPath,
+  PID_NAME,
+  probeSocket,
+  removeSocket,
+  serverLock,
+} from './embedded-files.ts';
 import { EmbeddedRedisError, reasonOfOutput, remedyOf, repairHint } from './start-failure.ts';
 
 /**
  * Runs redis-server, and ends it when our end of the pipe closes: also `kill -9` of the daemon closes it. Its own process
  * group shields it from a Ctrl-C in the terminal, which is meant for the daemon. Only its owner can read its files. The server
- * alone inherits the pipe of server-lock.ts.
+ * alone inherits the pipe of embedded-files.ts.
  */
 const GUARD = `umask 077
 lock=$1; shift

@@ -1,11 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { Cluster } from 'ioredis';
 import { eventId } from '../domain/events/event.ts';
-import type { RedisClient } from './commands.ts';
+import { type RedisClient, redisTimeMs } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { compareEntries } from './log-entry.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
-import { redisTimeMs } from './redis-time.ts';
 import { scripts } from './scripts.ts';
 import { NOTHING_SEEN, type Seen, type SeenFile, type SeenRun } from './seen-file.ts';
 import { storedMs } from './stored.ts';

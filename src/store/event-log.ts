@@ -6,7 +6,7 @@ import type { Keys } from './keys.ts';
 import { eventOf, type LogEntry, parseEntry, type StoredEntry } from './log-entry.ts';
 import { unpack, unpackedBytes } from './packed.ts';
 import { scripts } from './scripts.ts';
-import { unmatchedBefore } from './unmatched.ts';
+import { unmatchedBefore } from './undelivered.ts';
 
 /**
  * Byte limit of one piece of the log, beyond which no further entry is read: 500 usual ones fit. A record of the upstream may

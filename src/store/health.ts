@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import type { JsonObject } from '../domain/json.ts';
 import type { EndpointGroup } from '../domain/subjects/kinds.ts';
-import type { RedisClient } from './commands.ts';
+import { type RedisClient, redisTimeMs } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 import { type PlanClock, REDIS_TIME } from './plan.ts';
-import { redisTimeMs } from './redis-time.ts';
 import { scripts } from './scripts.ts';
 
 /** The states of an endpoint group; commands/include/endpoint-group.lua has the table of moves. */

@@ -11,10 +11,9 @@ import {
 import type { Increment } from '../domain/cadence/learning.ts';
 import { STATISTICS, type Statistic } from '../domain/cadence/watch-rules.ts';
 import { ANY_ROUTE } from '../domain/transfers/transfer.ts';
-import type { RedisClient } from './commands.ts';
+import { type RedisClient, redisTimeMs } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';
 import type { Keys } from './keys.ts';
-import { redisTimeMs } from './redis-time.ts';
 import { scripts } from './scripts.ts';
 import type { OnForeign } from './stored.ts';
 

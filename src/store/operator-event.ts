@@ -1,9 +1,8 @@
 import { type Event, eventId } from '../domain/events/event.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Truncation } from './append-only.ts';
-import type { RedisClient } from './commands.ts';
+import { type RedisClient, redisTimeMs } from './commands.ts';
 import type { Keys } from './keys.ts';
-import { redisTimeMs } from './redis-time.ts';
 import { scripts } from './scripts.ts';
 
 /** The subject, content and time (Redis time) of an operator event. */

@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { BoundedMap, bytesOfTexts, CACHES } from '../domain/caches.ts';
-import type { RedisClient } from './commands.ts';
+import { type RedisClient, redisTimeMs } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
-import { redisTimeMs } from './redis-time.ts';
 import { scripts } from './scripts.ts';
 import { INTEGER_TEXT, type OnForeign, readHash } from './stored.ts';
 

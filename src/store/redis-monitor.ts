@@ -1,10 +1,8 @@
 import { Redis } from 'ioredis';
-import { repeatTogether } from '../shared-timer.ts';
+import { repeatTogether } from '../duty.ts';
 import { withTimeout } from '../with-timeout.ts';
-import type { RedisClient } from './commands.ts';
-import { isPersistent, type Persistence, readPersistence } from './persistence.ts';
-import { redisTimeMs } from './redis-time.ts';
-import { isClockOff } from './startup-checks.ts';
+import { type RedisClient, redisTimeMs } from './commands.ts';
+import { isClockOff, isPersistent, type Persistence, readPersistence } from './redis-checks.ts';
 
 /** All spans are counted in ticks of about a second: a process that was paused itself must not blame Redis for it. */
 const TICK_MS = 1_000;

@@ -1,3 +1,5 @@
+import type { Logger } from 'pino';
+import { Duty } from '../duty.ts';
 import { type RedisClient, SCHEMA_VERSION } from './commands.ts';
 import { EventLog } from './event-log.ts';
 import type { Keys } from './keys.ts';
@@ -62,5 +64,39 @@ export class SchemaVersion {
     const found = String(version?.[1] ?? '0');
     if (found !== String(SCHEMA_VERSION)) throw new SchemaVersionError(found);
     return false;
+  }
+}
+
+const EVERY_MS = 3_000;
+
+type SchemaWatchDeps = {
+  version: SchemaVersion;
+  log: Logger;
+  onChanged: (error: SchemaVersionError) => void;
+};
+
+/** Checks every few seconds that the stored data still has our version: another program may have migrated it. */
+export class SchemaWatch {
+  readonly #checking: Duty;
+
+  constructor({ version, log, onChanged }: SchemaWatchDeps) {
+    this.#checking = new Duty({
+      everyMs: EVERY_MS,
+      isShared: true,
+      run: () => version.recheck(),
+      onError: (error) => {
+        if (!(error instanceof SchemaVersionError)) return log.debug({ error }, 'schema.unknown');
+        this.close();
+        onChanged(error);
+      },
+    });
+  }
+
+  start(): void {
+    this.#checking.start();
+  }
+
+  close(): void {
+    void this.#checking.close();
   }
 }

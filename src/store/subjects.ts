@@ -15,7 +15,6 @@ import type { Epoch } from './epoch.ts';
 import { type Basis, basisOf, HeldSubjects, unconfirmedText } from './held-subjects.ts';
 import type { Keys } from './keys.ts';
 import { storedEntry } from './log-entry.ts';
-import { openText } from './open-transfers.ts';
 import { expectedEntry, type OwnEntries } from './own-entries.ts';
 import { pack } from './packed.ts';
 import { parseMember } from './plan-members.ts';
@@ -23,6 +22,7 @@ import { scripts } from './scripts.ts';
 import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
 import { parseSnapshot, snapshotFields } from './stored-snapshot.ts';
 import { SubjectEntries } from './subject-entries.ts';
+import { openSumText } from './wallets.ts';
 
 /**
  * The stored state of a subject: its snapshot, the claims of the subscriptions that still want it, and its last successful
@@ -357,7 +357,7 @@ function countedGroup({ statusSource }: Keys): EndpointGroup {
 function countOf(subject: SubjectId, snapshot: NewSnapshot | null): { counted: string; open: string } {
   if (snapshot === null) return { counted: '', open: '' };
   const counted = `${eventKind(subject)}|${snapshot.status.toLowerCase()}`;
-  return { counted, open: openText(openTransfer(subject, snapshot)) };
+  return { counted, open: openSumText(openTransfer(subject, snapshot)) };
 }
 
 function claimsArgument(claims: readonly Claim[]): object {

@@ -1,9 +1,8 @@
 import type { JsonObject } from '../domain/json.ts';
 import { parseClaimKey } from '../domain/subjects/subscription.ts';
-import type { RedisClient } from './commands.ts';
+import { type RedisClient, redisTimeMs } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { reportToOperator } from './operator-event.ts';
-import { redisTimeMs } from './redis-time.ts';
 import { scripts } from './scripts.ts';
 
 /** An event that waits, or waited, for a subscription key: its place in the log, and its id. */

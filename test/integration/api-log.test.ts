@@ -1,6 +1,6 @@
 import { Agent, request } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
-import { redisTimeMs } from '../../src/store/redis-time.ts';
+import { redisTimeMs } from '../../src/store/commands.ts';
 import { type Answered, callApi } from '../support/api-stage.ts';
 import { CLAIM_KEY, deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';

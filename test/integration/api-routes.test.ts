@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
+import { ROUTES } from '../../src/server/api/api.ts';
 import { readDocument } from '../../src/server/api/openapi.ts';
 import { acceptsIdempotencyKey, type RouteContext, SCOPES } from '../../src/server/api/route.ts';
-import { ROUTES } from '../../src/server/api/routes.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect as connectRedis, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';

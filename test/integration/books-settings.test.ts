@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { embeddedSocket } from '../../src/store/embedded-socket.ts';
+import { embeddedSocket } from '../../src/store/embedded-files.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { DAY_MS, FIRST_MS, reportedEvent } from '../support/books-stage.ts';
 import { startDaemon } from '../support/daemon.ts';

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { ResponseDates } from '../../src/daemon/clocks.ts';
+import { redisTimeMs } from '../../src/store/commands.ts';
 import { ConfirmedTime } from '../../src/store/confirmed-time.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
 import { needs, PARTS } from '../support/optional-parts.ts';

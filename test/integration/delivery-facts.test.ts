@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { redisTimeMs } from '../../src/store/commands.ts';
 import type { Attempt, ClaimOrder, EndedAttempt } from '../../src/store/deliveries.ts';
-import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { SenderStore } from '../../src/store/senders.ts';
 import { CLAIM_KEY, deliveryStage, orderOf, recordOne } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';

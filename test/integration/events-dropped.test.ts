@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { redisTimeMs } from '../../src/store/commands.ts';
 import { DROP_REASONS, DroppedStore } from '../../src/store/dropped.ts';
-import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { startDaemon } from '../support/daemon.ts';
 import { deliveryStage, HOUR_MS, happen, hourOfEvents } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import { goneFor, matchesOf, matchFacts, readBatch, unledBy } from '../../src/queues/deliveries/matches.ts';
-import { redisTimeMs } from '../../src/store/redis-time.ts';
+import { redisTimeMs } from '../../src/store/commands.ts';
 import { type Desired, syncConfig } from '../../src/store/sync-config.ts';
 import { eventually } from '../support/eventually.ts';
 import { appendEvents, madeEventId } from '../support/log-entries.ts';

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { describe, expect, inject, test } from 'vitest';
 import { intentId } from '../../src/domain/subjects/subject.ts';
-import { pollOpenStatus } from '../../src/pollers/open-status.ts';
+import { pollOpenStatus } from '../../src/pollers/poll-subject.ts';
 import type { SignalMap } from '../../src/signals.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { openStatusMember } from '../../src/store/plan-members.ts';

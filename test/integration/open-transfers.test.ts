@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, inject, test } from 'vitest';
 import { intentId } from '../../src/domain/subjects/subject.ts';
-import type { OpenSums } from '../../src/store/open-transfers.ts';
+import type { OpenSums } from '../../src/store/wallets.ts';
 import { OpenTransfersStage, record, sent, T0, T0_MS, TOKEN } from '../support/open-transfers-stage.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { redisTimeMs } from '../../src/store/redis-time.ts';
+import { redisTimeMs } from '../../src/store/commands.ts';
 import { deliveryStage, happen, hourOfEvents } from '../support/delivery-stage.ts';
 import { type Came, Hook } from '../support/hook.ts';
 import { appendEvents, madeEventId } from '../support/log-entries.ts';

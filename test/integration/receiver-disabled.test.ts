@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { redisTimeMs } from '../../src/store/redis-time.ts';
+import { redisTimeMs } from '../../src/store/commands.ts';
 import { CLAIM_KEY, deliveryStage, HOUR_MS, happen, hourOfEvents } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
 import { appendEvents, madeEventId } from '../support/log-entries.ts';

@@ -2,13 +2,13 @@ import { describe, expect, test, vi } from 'vitest';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
 import {
+  checkRedis,
   isPersistent,
   type Persistence,
   persistenceWarning,
   readPersistence,
-} from '../../src/store/persistence.ts';
+} from '../../src/store/redis-checks.ts';
 import { RedisMonitor } from '../../src/store/redis-monitor.ts';
-import { checkRedis } from '../../src/store/startup-checks.ts';
 import { startDaemon, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';

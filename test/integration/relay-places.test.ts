@@ -1,9 +1,9 @@
 import { expect, inject, test } from 'vitest';
 import { PLACES_AT_ONCE } from '../../src/queues/deliveries/follow.ts';
 import { Relay } from '../../src/queues/deliveries/relay.ts';
+import { redisTimeMs } from '../../src/store/commands.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { OwnEntries } from '../../src/store/own-entries.ts';
-import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { syncConfig } from '../../src/store/sync-config.ts';
 import { appendEvents } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';

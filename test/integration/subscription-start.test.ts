@@ -1,8 +1,7 @@
 import { expect, inject, test } from 'vitest';
-import type { RedisClient } from '../../src/store/commands.ts';
+import { type RedisClient, redisTimeMs } from '../../src/store/commands.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { testPrefix } from '../support/daemon.ts';

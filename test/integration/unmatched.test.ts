@@ -1,6 +1,6 @@
 import { expect, inject, test } from 'vitest';
-import { redisTimeMs } from '../../src/store/redis-time.ts';
-import { UnmatchedStore } from '../../src/store/unmatched.ts';
+import { redisTimeMs } from '../../src/store/commands.ts';
+import { UnmatchedStore } from '../../src/store/undelivered.ts';
 import { runCommand } from '../support/command.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { deliveryStage } from '../support/delivery-stage.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { redisTimeMs } from '../../src/store/redis-time.ts';
+import { redisTimeMs } from '../../src/store/commands.ts';
 import { type Answered, type Call, callApi } from '../support/api-stage.ts';
 import { deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { redisTimeMs } from '../../src/store/redis-time.ts';
+import { redisTimeMs } from '../../src/store/commands.ts';
 import { startDaemon } from '../support/daemon.ts';
 import { happen } from '../support/delivery-stage.ts';
 import { madeEventId } from '../support/log-entries.ts';

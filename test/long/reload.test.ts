@@ -7,7 +7,7 @@ import { Backlog } from '../../src/store/backlog.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { RelayLease } from '../../src/store/relay-lease.ts';
+import { RelayLease } from '../../src/store/lease.ts';
 import { statusPath } from '../../src/upstream/wire/status-page.ts';
 import { type TestConfig, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { redisTimeMs } from '../../src/store/redis-time.ts';
+import { redisTimeMs } from '../../src/store/commands.ts';
 import { newReplayId, type Replay } from '../../src/store/replays.ts';
 import { CLAIM_KEY, type DeliveryStage, deliveryStage, hourOfEvents } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';

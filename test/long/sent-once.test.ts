@@ -1,7 +1,7 @@
 import { expect, inject, test } from 'vitest';
+import { redisTimeMs } from '../../src/store/commands.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { redisTimeMs } from '../../src/store/redis-time.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { DEFAULT_CONCURRENCY } from '../support/default-concurrency.ts';
 import { hourOfEvents } from '../support/delivery-stage.ts';

@@ -2,7 +2,7 @@ import { inject } from 'vitest';
 import type { Daemon } from '../../src/daemon/daemon.ts';
 import type { Signals } from '../../src/signals.ts';
 import { Backlog } from '../../src/store/backlog.ts';
-import type { RedisClient } from '../../src/store/commands.ts';
+import { type RedisClient, redisTimeMs } from '../../src/store/commands.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import {
   type ClaimOrder,
@@ -12,9 +12,8 @@ import {
 } from '../../src/store/deliveries.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
+import { RelayLease } from '../../src/store/lease.ts';
 import { ReceiverStore } from '../../src/store/receivers.ts';
-import { redisTimeMs } from '../../src/store/redis-time.ts';
-import { RelayLease } from '../../src/store/relay-lease.ts';
 import { ReplayStore } from '../../src/store/replays.ts';
 import { startDaemon, type TestConfig, testPrefix } from './daemon.ts';
 import { eventually } from './eventually.ts';

@@ -1,4 +1,4 @@
-import { FolderInUse, FolderLock } from '../../src/store/folder-lock.ts';
+import { FolderInUse, FolderLock } from '../../src/store/embedded-files.ts';
 
 // Takes the lock of a folder and holds it until it is ended; prints `held`, or prints `in use` and ends.
 

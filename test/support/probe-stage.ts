@@ -5,8 +5,8 @@ import { inject } from 'vitest';
 import type { ProbeReport } from '../../src/operations/probe/probe-report.ts';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
+import { RelayLease } from '../../src/store/lease.ts';
 import { PlanStore } from '../../src/store/plan.ts';
-import { RelayLease } from '../../src/store/relay-lease.ts';
 import { type Ran, runCommand } from './command.ts';
 import { configYaml, testPrefix } from './daemon.ts';
 

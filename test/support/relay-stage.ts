@@ -9,13 +9,12 @@ import { Backlog } from '../../src/store/backlog.ts';
 import { CheckStore } from '../../src/store/checks.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
 import { DroppedStore } from '../../src/store/dropped.ts';
+import { RelayLease } from '../../src/store/lease.ts';
 import { PlanStore } from '../../src/store/plan.ts';
-import { Quarantine } from '../../src/store/quarantine.ts';
 import { ReceiverStore } from '../../src/store/receivers.ts';
-import { RelayLease } from '../../src/store/relay-lease.ts';
 import { ReplayStore } from '../../src/store/replays.ts';
 import { SenderStore, WakeLog } from '../../src/store/senders.ts';
-import { UnmatchedStore } from '../../src/store/unmatched.ts';
+import { Quarantine, UnmatchedStore } from '../../src/store/undelivered.ts';
 import { type MadeEvent, madeEventId } from './log-entries.ts';
 import { registryStage } from './registry-stage.ts';
 

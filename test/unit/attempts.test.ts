@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseRetryAfter } from '../../src/notifiers/webhook/classify.ts';
+import { parseRetryAfter } from '../../src/notifiers/webhook/exchange.ts';
 import { judge } from '../../src/queues/deliveries/attempts.ts';
 
 const NOW_MS = 1_000_000;

@@ -62,7 +62,7 @@ const ELSEWHERE_BOUNDED: Readonly<Record<string, string>> = {
   'server/api/openapi.ts documents': 'lists of routes of the program',
   'server/failed-logins.ts #waiting': '`CACHES.waitingSignIns`',
   'server/loop-watch.ts #stalls': 'the stalls of a minute',
-  'shared-timer.ts groups': 'seconds in which a wait of the program ends',
+  'duty.ts groups': 'seconds in which a wait of the program ends',
   'store/commands.ts decoders': 'schemas of the program',
   'store/definitions.ts #texts': 'live as long as the definitions',
   'store/definitions.ts #digests': 'live as long as the definitions',

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { Duty, type DutyRules } from '../../src/duty.ts';
-import { sharedWaitMs } from '../../src/shared-timer.ts';
+import { Duty, type DutyRules, sharedWaitMs } from '../../src/duty.ts';
 
 const errors: unknown[] = [];
 let rounds = 0;

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { probeSocket } from '../../src/store/embedded-socket.ts';
+import { probeSocket } from '../../src/store/embedded-files.ts';
 
 test('a server that ends amid the question is gone', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-embedded-socket-'));

@@ -2,7 +2,7 @@ import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { makeFolder } from '../../src/make-folder.ts';
+import { makeFolder } from '../../src/files.ts';
 
 test('makes a folder with those above it, and does not change an existing one', async () => {
   const base = await mkdtemp(join(tmpdir(), 'intentwatch-folder-'));

@@ -2,10 +2,10 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { WATCHES } from '../../src/domain/cadence/watch-rules.ts';
 import { COMMON_NAMES, type Directory } from '../../src/domain/transfers/chains.ts';
 import { OPEN_STATES } from '../../src/domain/transfers/transfer-move.ts';
-import { MOST_PER_RECEIVER, MOST_PER_ROUTE } from '../../src/metrics/definitions/definition.ts';
+import { MOST_PER_RECEIVER, MOST_PER_ROUTE } from '../../src/metrics/definition.ts';
 import { type MetricSources, type Metrics, wantsOpenMetrics } from '../../src/metrics/metrics.ts';
 import { Signals } from '../../src/signals.ts';
-import type { OpenSum } from '../../src/store/open-transfers.ts';
+import type { OpenSum } from '../../src/store/wallets.ts';
 import { metricsOf } from '../support/metrics-stage.ts';
 
 const USDC_ON_BASE = '0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913';

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
+import type { EndpointGroupState } from '../../src/metrics/definition.ts';
 import type { Health, MetricSources, Metrics } from '../../src/metrics/metrics.ts';
-import type { EndpointGroupState } from '../../src/metrics/sources.ts';
 import { metricsOf } from '../support/metrics-stage.ts';
 
 const STATUS: EndpointGroupState = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { printableAnswer, printableLine } from '../../src/notifiers/printable.ts';
-import { classifyAnswer, parseRetryAfter } from '../../src/notifiers/webhook/classify.ts';
+import { classifyAnswer, parseRetryAfter } from '../../src/notifiers/webhook/exchange.ts';
 import { redactor, secretsOfUrl } from '../../src/redact.ts';
 
 const NOW_MS = Date.parse('2026-11-20T11:31:00Z');

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { EmbeddedRedis } from '../../src/store/embedded.ts';
-import { describeServer, isServerAlive, PID_NAME, serverLock } from '../../src/store/server-lock.ts';
+import { describeServer, isServerAlive, PID_NAME, serverLock } from '../../src/store/embedded-files.ts';
 import { EmbeddedRedisError } from '../../src/store/start-failure.ts';
 import { eventually } from '../support/eventually.ts';
 

@@ -11,8 +11,8 @@ import {
   submitVaultErc3009,
   submitVaultPermit,
 } from '../../examples/round-trip/submit.ts';
+import type { Patience } from '../../src/commands/connection.ts';
 import { Secret } from '../../src/secret.ts';
-import type { Patience } from '../../src/upstream/client/again.ts';
 import { UpstreamClient } from '../../src/upstream/client/client.ts';
 import { UpstreamFailure } from '../../src/upstream/client/failure.ts';
 import { OpenQuotesClient } from '../../src/upstream/client/open-quotes-client.ts';

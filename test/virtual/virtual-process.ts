@@ -12,8 +12,7 @@ import type { FileState } from '../../src/operations/config-state.ts';
 import { UnknownError } from '../../src/operations/operation.ts';
 import { removeSuspended } from '../../src/operations/suspended.ts';
 import { ChainDiscovery } from '../../src/queues/chain-discovery.ts';
-import { PaymentChecks } from '../../src/queues/checks/checks.ts';
-import { CheckFeed } from '../../src/queues/checks/feed.ts';
+import { CheckFeed, PaymentChecks } from '../../src/queues/checks/checks.ts';
 import { Reconcile } from '../../src/queues/deliveries/reconcile.ts';
 import { Relay } from '../../src/queues/deliveries/relay.ts';
 import { Sender } from '../../src/queues/deliveries/sender.ts';
@@ -21,13 +20,13 @@ import { Heartbeat } from '../../src/queues/heartbeat.ts';
 import { Dispatcher } from '../../src/queues/polls/dispatcher.ts';
 import { Learning } from '../../src/queues/polls/learning.ts';
 import { PollQueues, type SentPoll } from '../../src/queues/polls/poll-queues.ts';
-import { PollWorker } from '../../src/queues/polls/poll-worker.ts';
+import { PollWorker } from '../../src/queues/polls/run-poll.ts';
 import { LoopWatch } from '../../src/server/loop-watch.ts';
 import { Server } from '../../src/server/server.ts';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { ConfirmedTime } from '../../src/store/confirmed-time.ts';
 import { RedisMonitor } from '../../src/store/redis-monitor.ts';
-import { SchemaWatch } from '../../src/store/schema-watch.ts';
+import { SchemaWatch } from '../../src/store/schema-version.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 /** A line of the log of a process. */

@@ -1,7 +1,7 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { makePrivateFile } from '../../make-folder.ts';
+import { makePrivateFile } from '../../files.ts';
 import { BooksDatabaseError, type Database, type Row, type Sql, type Value } from './database.ts';
 
 const ROWS = z.array(z.record(z.string(), z.union([z.string(), z.number(), z.null()])));

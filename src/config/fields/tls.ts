@@ -4,11 +4,11 @@ import { resolve } from 'node:path';
 import type { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { whyEndless } from '../../files.ts';
 import { Secret } from '../../secret.ts';
 import type { ReceiverTls } from '../config.ts';
 import { type Fault, member } from '../file/errors.ts';
 import type { FilePlace } from '../file/expand.ts';
-import { whyEndless } from '../file/file-size.ts';
 import { mapping, textField } from './fields.ts';
 
 const fileField = textField({ pattern: /^[^\0]+$/, expected: 'a path of a file' });

@@ -1,11 +1,11 @@
 import { statSync } from 'node:fs';
 import { LIMITS } from '../../domain/limits.ts';
+import { sizeOf } from '../../files.ts';
 import { Secret } from '../../secret.ts';
 import { Thread, ThreadError } from '../../thread.ts';
 import type { Config } from '../config.ts';
 import { ExpiringSecret } from '../fields/signing-secret.ts';
 import { ConfigError, type ConfigPath, type ConfigProblem } from './errors.ts';
-import { sizeOf } from './file-size.ts';
 import { loadConfig } from './load.ts';
 
 /** A smaller file is read sooner than a thread starts. */

@@ -4,8 +4,8 @@ import type { z } from 'zod';
 import { isKnownPattern, nearestType } from '../../domain/events/event-types.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Config, ReceiverTls } from '../config.ts';
-import { digestOf, fingerprintOf } from '../digest.ts';
+import { whyEndless } from '../../files.ts';
+import { type Config, digestOf, fingerprintOf, type ReceiverTls } from '../config.ts';
 import { readTlsFiles } from '../fields/tls.ts';
 import { buildConfig, checkConfig, checkRetention, configSchema, type ParsedConfig } from '../schema.ts';
 import { readQuoteFiles } from '../sections/quote-files.ts';
@@ -19,7 +19,6 @@ import {
   valueAt,
 } from './errors.ts';
 import { createHiding, type FilePlace, type Hiding } from './expand.ts';
-import { whyEndless } from './file-size.ts';
 import { describeFound, findingsOf, pathOf, secretTexts } from './findings.ts';
 import { type ConfigSource, readSource } from './source.ts';
 

@@ -11,9 +11,9 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type ImportedQuote, readImportedQuote } from '../../domain/quotes/promised.ts';
 import { quoteVault } from '../../domain/quotes/quote-vault.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
+import { whyEndless } from '../../files.ts';
 import { type ConfigPath, type Fault, items, member } from '../file/errors.ts';
 import type { FilePlace } from '../file/expand.ts';
-import { whyEndless } from '../file/file-size.ts';
 
 /** Quotes that a config imports: the content of each `file`, and findings for those that cannot be read. */
 export type QuoteFiles = { quotes: ReadonlyMap<string, ImportedQuote>; findings: Fault[] };

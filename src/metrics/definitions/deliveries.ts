@@ -1,8 +1,8 @@
-import { UNMATCHED_REASONS } from '../../domain/events/unmatched.ts';
+import { UNMATCHED_REASONS } from '../../domain/events/event-types.ts';
 import { RECEIVER_STATES } from '../../store/receivers.ts';
 import { DROP_REASONS } from '../../store/waiting-events.ts';
+import type { Definition } from '../definition.ts';
 import { ATTEMPT_OUTCOMES, DELIVERY_OUTCOMES } from '../label-values.ts';
-import type { Definition } from './definition.ts';
 
 const ATTEMPT_BUCKETS = [0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60];
 

@@ -4,6 +4,7 @@ import { ENDPOINT_GROUPS } from '../../domain/subjects/kinds.ts';
 import { RESERVED_KINDS, SUBJECT_KINDS } from '../../domain/subjects/subject.ts';
 import { HEALTH_STATES } from '../../store/health.ts';
 import { UNSWEPT_STATES } from '../../store/wallets.ts';
+import type { Definition } from '../definition.ts';
 import {
   POLL_OUTCOMES,
   QUEUE_STATES,
@@ -15,7 +16,6 @@ import {
   SUBJECT_SERIES,
   SUBJECT_STATUSES,
 } from '../label-values.ts';
-import type { Definition } from './definition.ts';
 
 const LAG_BUCKETS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 

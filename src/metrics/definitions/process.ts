@@ -1,7 +1,6 @@
 import { FILE_STATES, REMOVED_KINDS } from '../../config/sections/process.ts';
 import { STORED_KINDS } from '../../store/stored.ts';
-import { SOURCES } from '../sources.ts';
-import type { Definition } from './definition.ts';
+import { type Definition, SOURCES } from '../definition.ts';
 
 /** Metrics of the process itself and of Redis. */
 export const PROCESS = {

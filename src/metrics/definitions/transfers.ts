@@ -7,8 +7,8 @@ import {
   VOLUME_OUTCOMES,
 } from '../../domain/transfers/transfer-move.ts';
 import { CHECK_STATES } from '../../store/check-record.ts';
+import type { Definition } from '../definition.ts';
 import { EVENT_TYPE_WORDS, PROOF_STATES, RPC_OUTCOMES } from '../label-values.ts';
-import type { Definition } from './definition.ts';
 
 const DETECTION_BUCKETS = [0.25, 0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 1_800, 3_600];
 

@@ -1,9 +1,14 @@
 import type { PostgresReceiver } from '../../config/config.ts';
 import { NameResolver } from '../../network/resolver.ts';
-import { beginAttempt } from '../attempt.ts';
-import type { AttemptOptions, AttemptResult, NotifiedEvent, Notifier } from '../notifier.ts';
+import {
+  type AttemptOptions,
+  type AttemptResult,
+  beginAttempt,
+  type NotifiedEvent,
+  type Notifier,
+} from '../notifier.ts';
 import { limiterWithout } from '../printable.ts';
-import { describeConnectionError } from '../webhook/classify.ts';
+import { describeConnectionError } from '../webhook/exchange.ts';
 import {
   connectPostgres,
   DEFAULT_PORT,

@@ -9,14 +9,19 @@ import { MAX_WEBHOOK_BYTES } from '../../domain/limits.ts';
 import { COMMON_NAMES, type Directory } from '../../domain/transfers/chains.ts';
 import { secretsOfHeader, secretsOfUrl } from '../../redact.ts';
 import type { Secret } from '../../secret.ts';
-import { type AttemptClock, beginAttempt } from '../attempt.ts';
 import { makeNotice } from '../notice/notice.ts';
-import type { AttemptOptions, AttemptResult, EventUrl, Notifier } from '../notifier.ts';
+import {
+  type AttemptClock,
+  type AttemptOptions,
+  type AttemptResult,
+  beginAttempt,
+  type EventUrl,
+  type Notifier,
+} from '../notifier.ts';
 import { limiterWithout } from '../printable.ts';
-import { classifyAnswer, describeConnectionError } from './classify.ts';
 import { ReceiverConnections } from './connections.ts';
 import { discordMessage } from './discord.ts';
-import type { ReceiverAnswer } from './exchange.ts';
+import { classifyAnswer, describeConnectionError, type ReceiverAnswer } from './exchange.ts';
 import { slackMessage } from './slack.ts';
 import { teamsMessage } from './teams.ts';
 

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { readBurn } from '../../chains/burn-reader.ts';
-import type { ChainReader } from '../../chains/chain-readers.ts';
+import { type ChainReader, readBurn } from '../../chains/chain-readers.ts';
 import { fundedAt } from '../../domain/changes/next-snapshot.ts';
 import { endpointStates, type PostponeReason, planRecheck } from '../../domain/proof/ask-times.ts';
 import { type Burn, localIntent } from '../../domain/proof/burn.ts';
@@ -19,8 +18,7 @@ import { judge, type TokenRules, type Verdict } from '../../domain/proof/verdict
 import type { Signals } from '../../signals.ts';
 import type { LastState } from '../../store/check-record.ts';
 import { CHAIN_LEFT, type CheckStore, type ClaimedCheck, type Ending } from '../../store/checks.ts';
-import type { RedisClient } from '../../store/commands.ts';
-import { redisTimeMs } from '../../store/redis-time.ts';
+import { type RedisClient, redisTimeMs } from '../../store/commands.ts';
 import type { Registry } from '../../store/registry.ts';
 import {
   type CommitResult,

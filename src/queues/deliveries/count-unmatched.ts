@@ -1,4 +1,4 @@
-import { isListed, type UnmatchedReason } from '../../domain/events/unmatched.ts';
+import { isListed, type UnmatchedReason } from '../../domain/events/event-types.ts';
 import { parseClaimKey } from '../../domain/subjects/subscription.ts';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import { loggedType } from '../../log.ts';

@@ -12,8 +12,8 @@ import {
   type UnreadableEntry,
 } from '../../store/log-entry.ts';
 import { operatorSubject } from '../../store/operator-event.ts';
-import type { RawEntry } from '../../store/quarantine.ts';
 import type { Continuing, Registry } from '../../store/registry.ts';
+import type { RawEntry } from '../../store/undelivered.ts';
 import type { WaitingEvent } from '../../store/waiting-events.ts';
 
 /**

@@ -5,12 +5,11 @@ import type { Backlog } from '../../store/backlog.ts';
 import type { DeliveryStore } from '../../store/deliveries.ts';
 import type { DroppedStore } from '../../store/dropped.ts';
 import type { EventLog } from '../../store/event-log.ts';
-import type { Quarantine } from '../../store/quarantine.ts';
+import type { RelayLease } from '../../store/lease.ts';
 import type { ReceiverStore } from '../../store/receivers.ts';
 import type { Registry } from '../../store/registry.ts';
-import type { RelayLease } from '../../store/relay-lease.ts';
 import type { ReplayStore } from '../../store/replays.ts';
-import type { UnmatchedStore } from '../../store/unmatched.ts';
+import type { Quarantine, UnmatchedStore } from '../../store/undelivered.ts';
 import type { Sender } from './sender.ts';
 
 /** Stores that the relay reads and writes. */

@@ -1,12 +1,11 @@
 import type { Logger } from 'pino';
-import { Duty } from '../../duty.ts';
-import { sharedWaitMs } from '../../shared-timer.ts';
+import { Duty, sharedWaitMs } from '../../duty.ts';
 import { chunks } from '../../store/chunks.ts';
 import { SCHEMA_VERSION } from '../../store/commands.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
+import type { ReceiverProgress } from '../../store/lease.ts';
 import { compareEntries, type ExpectedEntry } from '../../store/log-entry.ts';
 import { isHeld } from '../../store/receivers.ts';
-import type { ReceiverProgress } from '../../store/relay-lease.ts';
 import { countUnmatched } from './count-unmatched.ts';
 import { type Ahead, follow, type HeldLease, hasCapacity, PLACES_AT_ONCE } from './follow.ts';
 import { NewerEntryError } from './matches.ts';

@@ -1,6 +1,5 @@
 import type { Logger } from 'pino';
-import { Duty } from '../../duty.ts';
-import { sharedWaitMs } from '../../shared-timer.ts';
+import { Duty, sharedWaitMs } from '../../duty.ts';
 import type { ClaimOrder, Claims } from '../../store/deliveries.ts';
 import type { WakeLog } from '../../store/senders.ts';
 import type { Heartbeat } from '../heartbeat.ts';

@@ -7,9 +7,8 @@ import { chunks } from '../../store/chunks.ts';
 import type { ClaimedPoll, PlanStore } from '../../store/plan.ts';
 import { parseMember } from '../../store/plan-members.ts';
 import type { PollStart } from '../../store/poll-start.ts';
-import { type Follow, isQuietEnd, PollEnds } from './poll-ends.ts';
+import { type Follow, isQuietEnd, PollEnds, type Polled } from './poll-ends.ts';
 import { MOST_IN_JOB, type PollQueues } from './poll-queues.ts';
-import type { Polled } from './polled.ts';
 
 /** Share of the last `ofMs` in which an event loop was busy, 0 to 1. */
 type Busy = () => { share: number; ofMs: number };

@@ -9,8 +9,8 @@ import { commitDue } from './commit-flagged.ts';
 import { commitRecord } from './commit-record.ts';
 import { planOf } from './plan-subject.ts';
 import type { PollContext } from './poll-context.ts';
+import { type Adapter, AFTER_SUPERSEDED, answered, failed } from './poll-ends.ts';
 import { noteTransfer, type Poll, requestRecord } from './poll-record.ts';
-import { type Adapter, AFTER_SUPERSEDED, answered, failed } from './polled.ts';
 
 /**
  * Polls transfers at the open source whose status v1 decides (`upstream.statusSource: both`). Only a status ahead of that of v1

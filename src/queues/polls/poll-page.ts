@@ -1,24 +1,26 @@
 import type { PollStart } from '../../store/poll-start.ts';
 import type { TooLarge } from '../../upstream/client/failure.ts';
 import type { PollContext } from './poll-context.ts';
+import { type Adapter, answered, failed, over, type Polled } from './poll-ends.ts';
 import { reportTooLarge } from './poll-failures.ts';
-import { type Adapter, answered, failed, over, type Polled } from './polled.ts';
 import { isFull, parseSweep, type Sweep, type SweepPage, statusOf } from './sweeps.ts';
 import {
   DOUBTED_AGAIN,
   ingest,
+  nextPage,
+  noteDeadCursor,
   noteOrder,
   noteSwept,
   type OversizedPoll,
   observedOf,
   openFindings,
+  PAGE_AT_ONCE,
   type Run,
   readByStatus,
   readPage,
   recheckThoseThatLeft,
   TAKEN_EVERY_MS,
-} from './wallet-findings.ts';
-import { nextPage, noteDeadCursor, PAGE_AT_ONCE } from './wallet-plan.ts';
+} from './wallet-plan.ts';
 
 /** Failures of a page that end its sweep. The next sweep begins by itself. */
 const PAGE_TRIES = 5;

@@ -13,8 +13,8 @@ import { commitRecord, commitShort } from './commit-record.ts';
 import { namesFurther, openTransfer, planForMore, reportUnreadable } from './ingest-page.ts';
 import { planOf } from './plan-subject.ts';
 import type { PollContext } from './poll-context.ts';
+import { type Adapter, AFTER_SUPERSEDED, answered, failed } from './poll-ends.ts';
 import { missingRecord } from './poll-failures.ts';
-import { type Adapter, AFTER_SUPERSEDED, answered, failed } from './polled.ts';
 
 /** Requests a subject from the upstream. Throws UpstreamFailure, or the signal's reason. */
 export type Poll = (target: PollTarget, signal: AbortSignal) => Promise<PollResponse>;

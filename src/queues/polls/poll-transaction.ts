@@ -9,8 +9,8 @@ import { commitRecord, type IngestedRecord } from './commit-record.ts';
 import { planForMore, reportUnreadable, separate } from './ingest-page.ts';
 import { planOf } from './plan-subject.ts';
 import type { PollContext } from './poll-context.ts';
+import { type Adapter, AFTER_SUPERSEDED, AT_ONCE, answered, failed } from './poll-ends.ts';
 import { isOver, noteTransfer, type Poll } from './poll-record.ts';
-import { type Adapter, AFTER_SUPERSEDED, AT_ONCE, answered, failed } from './polled.ts';
 
 /**
  * Polls a transaction to find its transfers. Each transfer gets the claims of the transaction (docs/glossary.md: claim), and

@@ -11,12 +11,15 @@ import type { WalletFacts } from '../../store/wallets.ts';
 import type { TooLarge } from '../../upstream/client/failure.ts';
 import { type IngestedPage, unreadableMembers } from './ingest-page.ts';
 import type { PollContext } from './poll-context.ts';
+import { type Adapter, answered, failed, type Polled } from './poll-ends.ts';
 import { type PollFailure, reportTooLarge } from './poll-failures.ts';
-import { type Adapter, answered, failed, type Polled } from './polled.ts';
 import { INGESTED_EVERY_MS, type SeenPage, type SeenRecord } from './seen-pages.ts';
 import {
+  comesNewestFirst,
   DOUBTED_AGAIN,
   ingest,
+  listingOf,
+  nextListing,
   noteLimit,
   noteOrder,
   noteSwept,
@@ -24,18 +27,13 @@ import {
   observedOf,
   openFindings,
   type PollFindings,
+  paceOfSweep,
+  planListing,
   type Run,
   readByStatus,
   readPage,
   recheckThoseThatLeft,
   TAKEN_EVERY_MS,
-} from './wallet-findings.ts';
-import {
-  comesNewestFirst,
-  listingOf,
-  nextListing,
-  paceOfSweep,
-  planListing,
   withNoted,
 } from './wallet-plan.ts';
 

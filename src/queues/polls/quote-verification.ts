@@ -12,8 +12,8 @@ import type { QuoteSigners } from '../../upstream/client/quote-signers.ts';
 import { commitFlagged } from './commit-flagged.ts';
 import type { Learning } from './learning.ts';
 import type { PollStores } from './poll-context.ts';
+import { type Adapter, AT_ONCE, failed, type Polled } from './poll-ends.ts';
 import type { PollFailure } from './poll-failures.ts';
-import { type Adapter, AT_ONCE, failed, type Polled } from './polled.ts';
 
 type VerificationDeps = {
   signers: QuoteSigners;

@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as wait } from 'node:timers/promises';
+import { type Job, Worker } from 'bullmq';
 import type { Logger } from 'pino';
 import { quoteVault } from '../../domain/quotes/quote-vault.ts';
 import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
@@ -12,14 +13,14 @@ import { isOpenStatusMember } from '../../store/plan-members.ts';
 import { type PollStart, type StartedPoll, startPolls } from '../../store/poll-start.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { PollContext } from './poll-context.ts';
-import type { PollFailure, PollFailures } from './poll-failures.ts';
+import { type Adapter, AT_ONCE, over, type Polled } from './poll-ends.ts';
+import { type PollFailure, PollFailures } from './poll-failures.ts';
 import { openStatusAdapter } from './poll-open-status.ts';
 import { pageAdapter } from './poll-page.ts';
-import type { SentPoll } from './poll-queues.ts';
+import { MOST_IN_JOB, POLL_JOB, type PollJob, type SentPoll, TAKE_OVER } from './poll-queues.ts';
 import { type Poll, recordAdapter } from './poll-record.ts';
 import { transactionAdapter } from './poll-transaction.ts';
 import { walletAdapter } from './poll-wallet.ts';
-import { type Adapter, AT_ONCE, over, type Polled } from './polled.ts';
 import { type QuoteVerification, UNDECIDED_RETRY_MS } from './quote-verification.ts';
 
 /** Lateness for another slot, doubled each time: else a process that is always later would never make a request. */
@@ -60,7 +61,7 @@ export type PollRunner = PollDeps & {
 const ERROR_RETRY_MS = 2_000;
 
 /** Starts the polls of a job. Where that fails, they return to the plan by their leases. */
-export async function takePolls(
+async function takePolls(
   sent: readonly SentPoll[],
   { deps, process, tookMs }: PollRunner,
 ): Promise<StartedPoll[]> {
@@ -77,7 +78,7 @@ export async function takePolls(
 }
 
 /** Runs one started poll: requests, ingests and plans by the kind's adapter, and notes the end. Never throws. */
-export async function runPoll(
+async function runPoll(
   sent: SentPoll,
   start: StartedPoll,
   runner: PollRunner,
@@ -219,4 +220,97 @@ export function adaptersOf(
     'deposit-address': () => record,
     other: () => record,
   };
+}
+
+/**
+ * Time for which jobs are fetched before those that were fetched begin. BullMQ fetches one after the other up to its
+ * concurrency, and only then begins them. Behind a slow Redis hundreds would wait for each other's round trips; few at a time
+ * cost more where it is quick.
+ */
+const FETCHED_FOR_MS = 1_000;
+const LEAST_FETCHED = 4;
+const MOST_FETCHED = 100;
+
+/** Polls one endpoint group of the upstream: takes jobs of some claims from its queue. A claim is one request. */
+export class PollWorker {
+  readonly #deps: PollContext;
+  readonly #runner: PollRunner;
+  #worker: Worker<PollJob> | null = null;
+  #capacity = 1;
+  /** Jobs and polls under way. */
+  #jobs = 0;
+  #underWay = 0;
+  /** Running mean of a round trip, ms. */
+  #tripMs = FETCHED_FOR_MS;
+
+  constructor(endpointGroup: EndpointGroup, deps: PollContext, by: PollDeps) {
+    const { stores, signals, log } = deps;
+    const failures = new PollFailures(endpointGroup, { health: stores.health, signals, log });
+    this.#deps = deps;
+    this.#runner = { ...by, endpointGroup, deps, failures, tookMs: (ms) => this.#took(ms) };
+  }
+
+  start({ capacity }: { capacity: number }): void {
+    // BullMQ can cancel a processor at shutdown if it declares its third parameter.
+    const process = async (job: Job<PollJob>, _token?: string, signal?: AbortSignal): Promise<void> =>
+      this.run(POLL_JOB.parse(job.data), signal ?? new AbortController().signal);
+    this.#capacity = capacity;
+    const worker = new Worker<PollJob>(this.#runner.endpointGroup, process, {
+      connection: this.#deps.redis,
+      prefix: this.#deps.keys.queues,
+      concurrency: this.#concurrency(),
+      ...TAKE_OVER,
+    });
+    worker.on('error', (error) => this.#deps.log.debug({ error: error.message }, 'poll-worker.error'));
+    this.#worker = worker;
+  }
+
+  /** Runs the polls of a job side by side. None of them throws, and none waits for another. */
+  async run({ polls }: PollJob, signal: AbortSignal): Promise<void> {
+    this.#jobs += 1;
+    this.#underWay += polls.length;
+    this.#adapt();
+    const starts = await takePolls(polls, this.#runner);
+    await Promise.all(polls.map((poll, at) => this.#run(poll, starts[at] ?? null, signal)));
+    this.#jobs -= 1;
+    this.#adapt();
+  }
+
+  async #run(poll: SentPoll, start: StartedPoll, signal: AbortSignal): Promise<void> {
+    await runPoll(poll, start, this.#runner, signal);
+    this.#underWay -= 1;
+    this.#adapt();
+  }
+
+  #adapt(): void {
+    if (this.#worker !== null) this.#worker.concurrency = this.#concurrency();
+  }
+
+  #took(ms: number): void {
+    this.#tripMs += (ms - this.#tripMs) / 10;
+  }
+
+  #concurrency(): number {
+    const fetched = Math.max(
+      LEAST_FETCHED,
+      Math.min(MOST_FETCHED, Math.round(FETCHED_FOR_MS / this.#tripMs)),
+    );
+    const free = Math.ceil(Math.max(0, this.#capacity - this.#underWay) / MOST_IN_JOB);
+    return Math.max(1, this.#jobs + Math.min(fetched, free));
+  }
+
+  isRunning(): boolean {
+    return this.#worker?.isRunning() ?? false;
+  }
+
+  /** Stops taking polls and waits for those under way; `abort` cuts them off and releases them. */
+  async close(abort: AbortSignal): Promise<void> {
+    const worker = this.#worker;
+    if (worker === null) return;
+    const cut = (): void => worker.cancelAllJobs('shutdown');
+    abort.addEventListener('abort', cut);
+    if (abort.aborted) cut();
+    await worker.close();
+    abort.removeEventListener('abort', cut);
+  }
 }

@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import { networkList } from '../../config/fields/http.ts';
 import { isLoopbackHost } from '../../config/sections/server.ts';
 import type { Secret } from '../../secret.ts';
-import type { EndedSessionStore } from '../../store/ended-sessions.ts';
+import type { EndedSessionStore } from '../../store/server-state.ts';
 import { withTimeout } from '../../with-timeout.ts';
 import { isOwnPage, Sessions } from '../console/sessions.ts';
 import { EventLinks } from '../event-links.ts';

@@ -10,8 +10,38 @@ import { withTimeout } from '../../with-timeout.ts';
 import { ProblemError, sendProblem } from '../problem.ts';
 import type { Access, AccessRules } from './access.ts';
 import { onlyOnce } from './idempotency.ts';
+import { readDocument } from './openapi.ts';
 import { API_BASE, type ApiContext, type ApiRoute, type RouteAnswer, type RouteContext } from './route.ts';
-import { ROUTES } from './routes.ts';
+import {
+  addOneReceiver,
+  changeOneReceiver,
+  removeOneReceiver,
+  replaceOneReceiver,
+  rotateOneSecret,
+} from './routes/added-receivers.ts';
+import { readBooks } from './routes/books.ts';
+import { readConfig, reload } from './routes/config.ts';
+import { acknowledgeEvents, removeConsumer } from './routes/consumers.ts';
+import { listCorridors, readAllLearned, removeAllLearned } from './routes/learned.ts';
+import { listEvents, readEvent, streamEvents } from './routes/log.ts';
+import {
+  listOfReceivers,
+  RECEIVER_ACTIONS,
+  readOneReceiver,
+  resendToReceiver,
+  retryOfReceiver,
+  testOneReceiver,
+} from './routes/receivers.ts';
+import { readReplay, resendOfEvent, resendOfSubject } from './routes/resend.ts';
+import { listDeliveriesOfSubject, listWatched, readSubject, recheckSubject } from './routes/subjects.ts';
+import { listOfDropped, listOfSuspended, removeOfSuspended } from './routes/suspended.ts';
+import { track, untrack } from './routes/tracking.ts';
+import {
+  listOfQuarantine,
+  listOfUndelivered,
+  listOfUnmatched,
+  replayOfQuarantine,
+} from './routes/undelivered.ts';
 
 /** Options of the API. `deps` is null before the daemon has started. */
 export type ApiOptions = AccessRules & {
@@ -204,3 +234,45 @@ function statusOf(error: unknown): number {
   if (typeof error !== 'object' || error === null || !('statusCode' in error)) return 500;
   return typeof error.statusCode === 'number' ? error.statusCode : 500;
 }
+
+export const ROUTES: readonly ApiRoute[] = [
+  listWatched,
+  readSubject,
+  listDeliveriesOfSubject,
+  track,
+  untrack,
+  recheckSubject,
+  listCorridors,
+  readAllLearned,
+  removeAllLearned,
+  listEvents,
+  streamEvents,
+  readEvent,
+  acknowledgeEvents,
+  removeConsumer,
+  listOfQuarantine,
+  replayOfQuarantine,
+  listOfUndelivered,
+  listOfUnmatched,
+  resendOfEvent,
+  resendOfSubject,
+  resendToReceiver,
+  retryOfReceiver,
+  readReplay,
+  listOfReceivers,
+  addOneReceiver,
+  readOneReceiver,
+  replaceOneReceiver,
+  changeOneReceiver,
+  removeOneReceiver,
+  rotateOneSecret,
+  ...Object.values(RECEIVER_ACTIONS),
+  testOneReceiver,
+  readBooks,
+  readConfig,
+  reload,
+  listOfSuspended,
+  listOfDropped,
+  removeOfSuspended,
+  readDocument,
+];

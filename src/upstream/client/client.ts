@@ -19,7 +19,6 @@ import {
   VAULT_EXPECTED,
   type VaultRecord,
 } from '../wire/gateway-record.ts';
-import { payloadOf } from '../wire/payload.ts';
 import {
   QUOTE_EXPECTED,
   type QuoteAnswer,
@@ -35,6 +34,7 @@ import {
   type StatusQuery,
   statusPath,
 } from '../wire/status-page.ts';
+import { payloadOf } from '../wire/wire.ts';
 import {
   type Answer,
   KEY_HEADER,

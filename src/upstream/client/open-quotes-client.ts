@@ -8,7 +8,7 @@ import {
   readOpenQuotes,
 } from '../wire/open-quote.ts';
 import { OPEN_STATUS_EXPECTED, type OpenStatus, readOpenStatus } from '../wire/open-status.ts';
-import { payloadOf } from '../wire/payload.ts';
+import { payloadOf } from '../wire/wire.ts';
 import { type Answer, listThread, type Outcome, type RequestContext, send } from './ask.ts';
 import type { RequestOptions, UpstreamCall } from './client.ts';
 import { endpointUrl, parseBaseUrl } from './endpoint.ts';

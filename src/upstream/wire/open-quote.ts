@@ -1,8 +1,10 @@
 import { z } from 'zod';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
 import { OPEN_EXECUTIONS } from '../../domain/quotes/route.ts';
-import { addressField, chainField, digitsField } from './payload.ts';
 import {
+  addressField,
+  chainField,
+  digitsField,
   integerMember,
   integerOrNull,
   kindOf,

@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
-import { addressField, chainField, digitsField } from './payload.ts';
 import {
+  addressField,
+  chainField,
+  digitsField,
   integerMember,
   integerOrNull,
   kindOf,

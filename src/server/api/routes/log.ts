@@ -11,7 +11,7 @@ import {
 import { followEvents, pullEvents, startOf } from '../../../operations/log-tail.ts';
 import { type OperationContext, UnknownError } from '../../../operations/operation.ts';
 import { type TimeInput, timeMs } from '../../../operations/time.ts';
-import { redisTimeMs } from '../../../store/redis-time.ts';
+import { redisTimeMs } from '../../../store/commands.ts';
 import { ProblemError } from '../../problem.ts';
 import { defineRoute, NO_INPUT, type RouteAnswer } from '../route.ts';
 import {
