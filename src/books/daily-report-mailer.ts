@@ -10,8 +10,7 @@ import { type MailTransport, openMailTransport } from '../notifiers/email/transp
 import { limiterWithout } from '../notifiers/printable.ts';
 import type { Place } from './book-store.ts';
 import { sumsCsv, transfersCsv } from './formats/csv.ts';
-import { reportHtml } from './formats/html.ts';
-import { count, reportText, titleOf } from './formats/text.ts';
+import { count, reportHtml, reportText, titleOf } from './formats/report.ts';
 import { type BooksReader, NoBooksError } from './reader.ts';
 import type { Database } from './sql/database.ts';
 

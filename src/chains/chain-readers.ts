@@ -4,10 +4,9 @@ import { type Burn, burnOf, localIntent } from '../domain/proof/burn.ts';
 import { readFulfilmentEvent } from '../domain/proof/moves.ts';
 import type { Block, TxState } from '../domain/proof/proof.ts';
 import { chainFamily, type Stated } from '../domain/proof/statement.ts';
-import { type EndpointCall, EndpointError, RpcEndpoint } from './endpoint.ts';
+import { type ChainSource, type EndpointCall, EndpointError, Refreshed, RpcEndpoint } from './endpoint.ts';
 import { EvmSource, type PinnedFulfilments } from './evm-endpoint.ts';
 import { SolanaSource } from './solana-endpoint.ts';
-import { type ChainSource, Refreshed } from './source.ts';
 
 export type { EndpointCall } from './endpoint.ts';
 

@@ -8,8 +8,7 @@ import {
   receiptFault,
 } from '../domain/proof/moves.ts';
 import type { Block } from '../domain/proof/proof.ts';
-import { EndpointError, type RpcEndpoint } from './endpoint.ts';
-import { type ChainSource, shownBlocks, type TxFacts } from './source.ts';
+import { type ChainSource, EndpointError, type RpcEndpoint, shownBlocks, type TxFacts } from './endpoint.ts';
 
 /** Pinned contract event of a chain's fulfilments. */
 export type PinnedFulfilments = { address: string; abi: AbiEvent; hash: string };

@@ -1,8 +1,7 @@
 import { solanaMoves, transactionFault } from '../domain/proof/moves.ts';
 import type { Block } from '../domain/proof/proof.ts';
 import { SOLANA_GENESIS } from '../domain/proof/statement.ts';
-import type { RpcEndpoint } from './endpoint.ts';
-import { type ChainSource, shownBlocks, type TxFacts } from './source.ts';
+import { type ChainSource, type RpcEndpoint, shownBlocks, type TxFacts } from './endpoint.ts';
 
 const FINALIZED = { commitment: 'finalized' } as const;
 

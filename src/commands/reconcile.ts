@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { Command, Option } from 'commander';
 import type { z } from 'zod';
 import { openBooks } from '../books/books.ts';
-import { reportText } from '../books/formats/text.ts';
+import { reportText } from '../books/formats/report.ts';
 import { BooksReader, NoBooksError } from '../books/reader.ts';
 import { BooksDatabaseError, type Database } from '../books/sql/database.ts';
 import { CONFIG_DEFAULT } from '../client/address.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { reportText } from '../../src/books/formats/text.ts';
+import { reportText } from '../../src/books/formats/report.ts';
 import type { BooksReport } from '../../src/domain/books/report-schema.ts';
 import { BooksStage, DAY_MS, FIRST_MS, type Reported, reportedEvent } from '../support/books-stage.ts';
 import { opening } from '../support/opening.ts';

@@ -3,7 +3,7 @@ import pino from 'pino';
 import { describe, expect, test } from 'vitest';
 import { DailyReportMailer, mailOf } from '../../src/books/daily-report-mailer.ts';
 import { transfersCsv } from '../../src/books/formats/csv.ts';
-import { reportHtml } from '../../src/books/formats/html.ts';
+import { reportHtml } from '../../src/books/formats/report.ts';
 import { BooksReader } from '../../src/books/reader.ts';
 import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import { Secret } from '../../src/secret.ts';

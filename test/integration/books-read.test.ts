@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import { sumsCsv, transfersCsv } from '../../src/books/formats/csv.ts';
-import { reportHtml } from '../../src/books/formats/html.ts';
+import { reportHtml } from '../../src/books/formats/report.ts';
 import { REPORT } from '../../src/domain/books/report-schema.ts';
 import { EXIT } from '../../src/exit.ts';
 import { ADMIN_TOKEN, apiStage, READ_TOKEN } from '../support/api-stage.ts';

@@ -110,7 +110,7 @@ test('each cache of the table has one module, which takes its bounds from there'
     subscriptions: ['store/definitions.ts'],
     receivers: ['store/definitions.ts'],
     relaySubscriptions: ['queues/deliveries/relay-memory.ts'],
-    blocks: ['chains/source.ts'],
+    blocks: ['chains/endpoint.ts'],
     hostNames: ['network/resolver.ts'],
     failedLogins: ['server/failed-logins.ts'],
     waitingSignIns: ['server/failed-logins.ts'],

@@ -1,7 +1,7 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { z } from 'zod';
 import { sumsCsv, transfersCsv } from '../../../books/formats/csv.ts';
-import { reportHtml } from '../../../books/formats/html.ts';
+import { reportHtml } from '../../../books/formats/report.ts';
 import { NoBooksError } from '../../../books/reader.ts';
 import { NoSuchDayError } from '../../../domain/books/day.ts';
 import { type BooksReport, REPORT } from '../../../domain/books/report-schema.ts';
