@@ -200,7 +200,7 @@ test('an attempt is noted with any value in place of its numbers', async () => {
     cursor: null,
     process: 'p',
   });
-  const foreign = ['failures', 'refusals', 'probes', 'probed'];
+  const foreign = ['failures', 'refusals', 'probes', 'probed', 'probedNewest'];
   await redis.hset(keys.receiver('hook'), Object.fromEntries(foreign.map((field) => [field, 'x'])));
   await redis.hset(keys.receiver('hook'), { state: 'failing', notBefore: '1' });
   const claims = await deliveries.claim('hook', { process: 'p', order: orderOf({ most: 1 }) });

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/commands.ts';
-import { type DeliveryStage, deliveryStage, happen } from '../support/delivery-stage.ts';
+import { type DeliveryStage, deliveryStage, happen, happening } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { holdTimers } from '../support/held-timers.ts';
 import { type Came, Hook } from '../support/hook.ts';
@@ -84,6 +84,53 @@ describe('a receiver that refuses one event in ten', () => {
     expect(operator.came.map(word)).toEqual([]);
   });
 });
+
+describe('a receiver that refuses all events of one kind', () => {
+  const retries = { delays: ['1h', '1h'], jitter: 0 };
+
+  test('gets the others soon, however many of the refused ones are older', async () => {
+    const strict = await open.started(new Hook(() => 500));
+    const stage = await deliveryStage(open, { strict: { hook: strict, more: { retries } } });
+    const happens = happening(stage, 200);
+    await stage.start();
+    const refused = new Set((await happens(100)).map(madeEventId));
+    await eventually('it fails', async () => (await stage.states.condition('strict')).state === 'failing');
+    await eventually('all are open', async () => (await stage.backlog.counts('strict')).pending === 100);
+    await eventually('none is under way', async () => (await stage.backlog.depth('strict')).active === 0);
+    strict.answer = ({ event }) => (refused.has(event.id) ? 500 : 204);
+    const before = strict.came.length;
+    await happens(20);
+    await eventually('only the refused are open', async () => {
+      return (await stage.backlog.counts('strict')).pending === 100 && strict.came.length >= before + 20;
+    });
+    // An older one may be tried before the newest.
+    const first = strict.ids.slice(before).findIndex((id) => !refused.has(id));
+    expect(first).toBeLessThanOrEqual(2);
+    expect((await stage.states.condition('strict')).state).toBe('ok');
+  });
+
+  test('gets the older ones too, where all new ones are refused', async () => {
+    const accepted = new Set<string>();
+    const strict = await open.started(new Hook(({ event }) => (accepted.has(event.id) ? 204 : 500)));
+    const stage = await deliveryStage(open, { strict: { hook: strict, more: { retries } } });
+    const happens = happening(stage, 200);
+    await stage.start();
+    const made = (await happens(20)).map(madeEventId);
+    await eventually('it fails', async () => (await stage.states.condition('strict')).state === 'failing');
+    await eventually('all are open', async () => (await stage.backlog.counts('strict')).pending === 20);
+    for (const id of made.slice(10)) accepted.add(id);
+    await eventually('the older ones are delivered', async () => {
+      await happens(1);
+      await passWait(stage, 'strict');
+      return [...accepted].every((id) => strict.ids.includes(id)) && (await isOver(stage, [...accepted]));
+    });
+  });
+});
+
+async function isOver({ deliveries }: DeliveryStage, ids: readonly string[]): Promise<boolean> {
+  const facts = await Promise.all(ids.map((id) => deliveries.fact('strict', id)));
+  return facts.every((fact) => fact?.outcome === 'delivered');
+}
 
 describe('a receiver that was away', () => {
   test('is probed by one delivery at a time, by different ones, and gets all that waits at its first success, in order', async () => {

@@ -40,8 +40,14 @@ local function nextDue(queue, list, now, prefix)
   return finite(first[2])
 end
 
--- Returns at most `most` due deliveries, as ids and turns by turns. A delivery that is tried alone differs from the one before it.
+-- Returns at most `most` due deliveries, as ids and turns by turns. A delivery that is tried alone differs from the one before it:
+-- it is newer than any that was tried as the newest, or the next one in their order.
 local function dueOnes(queue, most, allowed)
+  if allowed.isNewest then
+    local newest = redis.call('ZREVRANGE', queue.due, 0, 0, 'WITHSCORES')
+    if newest[2] and tonumber(newest[2]) > (allowed.probedNewest or -1) then return newest end
+    allowed.isNewest = false
+  end
   local from = allowed.cautious and allowed.probed
   local found = from and redis.call('ZRANGEBYSCORE', queue.due, '(' .. whole(from), '+inf', 'WITHSCORES', 'LIMIT', 0, 1) or {}
   if #found == 0 then found = redis.call('ZRANGE', queue.due, 0, most - 1, 'WITHSCORES') end
@@ -113,7 +119,7 @@ local function claimDeliveries(keys, process, text)
     local follows = order.isTogether and fields.after and taken[fields.after]
     taken[id] = fields.outcome == 'pending' and (not fields.after or follows or not waitsForAnother(key, prefix))
     if not taken[id] then return end
-    if allowed.cautious then redis.call('HSET', keys.receiver, 'probed', turn) end
+    if allowed.cautious then redis.call('HSET', keys.receiver, allowed.isNewest and 'probedNewest' or 'probed', turn) end
     sending[#sending + 1] = id
     sending[#sending + 1] = process .. ':' .. whole(now)
     name(fields.claimKeys)

@@ -8,13 +8,17 @@
   | resting  | none until `notBefore`, then one at a time | success ─► ok; requests again ─► resting, for longer than  |
   |          |                                            | QUIET_MS ─► failing; failures in a row ─► failing          |
   | failing  | one at a time, another delivery each time, | success ─► ok                                              |
-  |          | PROBE_FIRST_MS to PROBE_MOST_MS apart      |                                                            |
+  |          | PROBE_FIRST_MS to PROBE_MOST_MS apart: in  |                                                            |
+  |          | turns the newest of all and the next older |                                                            |
   | disabled | none, and the relay opens nothing          | its operator ─► enabling                                   |
   | enabling | none                                       | the relay, with all that was held queued ─► ok             |
   | paused   | none, and the relay opens nothing          | its operator ─► ok; its operator ─► disabled               |
 
   Any of the first three ─► disabled: a span of nothing but failures, an answer of 410, its operator.
   Any of the first three ─► paused: its operator. What was open stays as it was, and dead letters stay dead.
+
+  Many deliveries may be bad, such as all of one type, and the oldest that wait are just those: the newest of all was mostly not
+  tried yet. The newest may all be bad as well.
 
   A failure counts against the receiver only while it has accepted nothing else since that delivery's first failure: otherwise
   the delivery is bad. The first success after `resting` or `failing` queues all deliveries that wait for another try.
@@ -27,8 +31,8 @@
   measured by the confirmed time (`certain`; see store/confirmed-time.ts).
 
   hash `state`, `notBefore` (ms, of the next attempt), `span` (ms, of the wait until then), `restedAt` (ms, of its last request
-  for a wait), `probes` (in a row), `probed` (turn of the last delivery that was tried alone), `failures` and `refused` (in a
-  row, and the first ids of those), `refusals` (with those that request a wait), `successes` (in a row, while something is
+  for a wait), `probes` (in a row), `probed` and `probedNewest` (turns of the last deliveries that were tried alone: of one in
+  their order, and of the newest), `failures` and `refused` (in a row, and the first ids of those), `refusals` (with those that request a wait), `successes` (in a row, while something is
   reported), `since` (confirmed ms, first failure after the last success), `reported`, `recoveredAt`, `lastSuccessAt`,
   `accepted` (number of all successes), `lastErrorAt`, `lastError`, `disabledAt`, `disabledBy`, `pausedAt` (ms), `sequence` (of
   the operator's events), `slot` (ms, of the next attempt under a rate limit).
@@ -97,7 +101,7 @@ end
 local function setState(receiver, state)
   redis.call('HSET', receiver, 'state', state)
   if state ~= 'paused' then redis.call('HDEL', receiver, 'pausedAt') end
-  if not isCautious(state) then redis.call('HDEL', receiver, 'notBefore', 'span', 'restedAt', 'probes', 'probed', 'failures', 'refused') end
+  if not isCautious(state) then redis.call('HDEL', receiver, 'notBefore', 'span', 'restedAt', 'probes', 'probed', 'probedNewest', 'failures', 'refused') end
 end
 
 local function disablePace(pace, by, template)
@@ -233,12 +237,14 @@ local function paceFailed(pace, failure, templates)
   return 'failing', forward
 end
 
--- Returns the allowed attempts: { most, state, cautious, waitMs (until more are; nil), probed (turn of the last that was tried
--- alone; nil) }. `underWay` counts the attempts under way.
+-- Returns the allowed attempts: { most, state, cautious, waitMs (until more are; nil), probed and probedNewest (turns of the last
+-- that were tried alone; nil), isNewest (the newest is to be tried) }. `underWay` counts the attempts under way.
 local function paceAllows(receiver, now, wanted, underWay, intervalMs)
-  local stored = redis.call('HMGET', receiver, 'state', 'notBefore', 'span', 'slot', 'probed')
+  local stored = redis.call('HMGET', receiver, 'state', 'notBefore', 'span', 'slot', 'probed', 'probedNewest', 'probes')
   local state = stored[1] or 'ok'
   local allowed = { most = 0, state = state, cautious = isCautious(state), probed = finite(stored[5]) }
+  allowed.probedNewest = finite(stored[6])
+  allowed.isNewest = state == 'failing' and (finite(stored[7]) or 0) % 2 == 1
   if isHeld(state) then return allowed end
   if allowed.cautious then
     local waitMs = startOf(stored[2], stored[3], now) - now
