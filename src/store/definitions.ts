@@ -8,6 +8,8 @@ import type { Keys } from './keys.ts';
 import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
 import { readTracked } from './tracked.ts';
 
+const JOINED = z.object({ entry: z.string(), atMs: z.number() });
+
 const SUBSCRIPTION = z.object({
   name: z.string(),
   order: z.number(),
@@ -24,7 +26,9 @@ const SUBSCRIPTION = z.object({
   /** Receivers that it had when they were removed from the config, and that have not returned since. */
   awayReceivers: z.array(z.string()).default([]),
   /** Receivers that joined it after its start: the newest entry of the log then, and the time of that sync, ms of Redis time. */
-  joined: z.record(z.string(), z.object({ entry: z.string(), atMs: z.number() })).default({}),
+  joined: z.record(z.string(), JOINED).default({}),
+  /** Receivers that left it and stayed in the config: the time of that sync, ms of Redis time, and their place in `joined`. */
+  left: z.record(z.string(), z.object({ atMs: z.number(), joined: JOINED.nullable() })).default({}),
   /** Time at which it was removed from the config, ms of Redis time; null while it is in it. */
   removedAtMs: z.number().nullable(),
 });
@@ -83,33 +87,41 @@ export function receiverText(receiver: PresentReceiver): string {
 export type JoinedAt = StoredSubscription['joined'][string];
 
 /**
- * A sync in which receivers may join subscriptions: its place, the receivers that come back to the config, and those that each
- * subject had before.
+ * A sync in which receivers may join and leave subscriptions: its place, the time within which one that left may be back, the
+ * receivers that come back to the config, and those that each subject had before.
  */
 export type Joining = {
   at: JoinedAt;
+  graceSpanMs: number;
   isBack: ReadonlySet<string>;
   before: ReadonlyMap<string, ReadonlySet<string>>;
 };
 
 /**
- * Returns the receivers that joined a subscription after its start; those that join it now have the place of this sync. A
- * receiver that had one of its subjects under another name joins nothing: it moves with what it had.
+ * Returns the receivers that joined a subscription after its start, and those that left it; ones that join it now have the place
+ * of this sync. A receiver that had one of its subjects under another name joins nothing: it moves with what it had. Nor does
+ * one that is back within the grace span: events may wait behind its cursor, and a slip in the config must not lose them.
  */
-export function joinedReceivers(
-  { receivers, awayReceivers, joined }: StoredSubscription,
+export function membersOf(
+  { receivers, awayReceivers, joined, left }: StoredSubscription,
   next: { receivers: readonly string[]; subjects: readonly string[] },
-  { at, isBack, before }: Joining,
-): StoredSubscription['joined'] {
+  { at, graceSpanMs, isBack, before }: Joining,
+): { joined: StoredSubscription['joined']; left: StoredSubscription['left'] } {
   const had = new Set([...receivers, ...awayReceivers]);
   const isKnown = (name: string): boolean =>
     had.has(name) || isBack.has(name) || next.subjects.some((subject) => before.get(subject)?.has(name));
-  return Object.fromEntries(
-    next.receivers.flatMap((name) => {
-      const place = isKnown(name) ? joined[name] : at;
-      return place === undefined ? [] : [[name, place]];
-    }),
-  );
+  const recent = Object.entries(left).filter(([, { atMs }]) => at.atMs - atMs < graceSpanMs);
+  const leaving = receivers.map((name) => [name, { atMs: at.atMs, joined: joined[name] ?? null }] as const);
+  const all = new Map([...recent, ...(graceSpanMs > 0 ? leaving : [])]);
+  return {
+    joined: Object.fromEntries(
+      next.receivers.flatMap((name) => {
+        const place = isKnown(name) ? joined[name] : all.has(name) ? all.get(name)?.joined : at;
+        return place == null ? [] : [[name, place]];
+      }),
+    ),
+    left: Object.fromEntries([...all].filter(([name]) => !next.receivers.includes(name))),
+  };
 }
 
 /** A parsed definition, and the stored text that it was read from. */
@@ -157,7 +169,7 @@ export class Definitions {
       const wishes = { metadata, receivers, overdueAfterMs, warnBeforeMs: null, removedAtMs, recipients };
       const definition = { name: key, order: Number.MAX_SAFE_INTEGER, history: 'skip' } as const;
       const vaultQuotes = watchVault ? [parseClaimKey(key).subject] : [];
-      return { ...definition, awayReceivers: [], joined: {}, ...wishes, vaultQuotes };
+      return { ...definition, awayReceivers: [], joined: {}, left: {}, ...wishes, vaultQuotes };
     });
   }
 

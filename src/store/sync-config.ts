@@ -11,7 +11,7 @@ import {
 import { readStamp } from './confirmed-time.ts';
 import {
   type Joining,
-  joinedReceivers,
+  membersOf,
   type PresentReceiver,
   receiverText,
   type StoredSubscription,
@@ -30,7 +30,7 @@ export type Desired = {
   receivers: PresentReceiver[];
   addedReceivers?: ReadonlySet<string>;
   routes: readonly RouteDefinition[];
-  subscriptions: (Omit<StoredSubscription, 'order' | 'awayReceivers' | 'joined' | 'removedAtMs'> & {
+  subscriptions: (Omit<StoredSubscription, 'order' | 'awayReceivers' | 'joined' | 'left' | 'removedAtMs'> & {
     subjects: SubjectId[];
   })[];
 };
@@ -80,6 +80,7 @@ export async function syncConfig(registry: Registry, wanted: Desired, newestEntr
   });
   await syncSubscriptions(registry, wanted, {
     at: { entry: newestEntry, atMs: stampMs },
+    graceSpanMs: wanted.graceSpanMs,
     isBack: new Set(returning.map(({ name }) => name)),
     before: receiversBySubject(storedKeys),
   });
@@ -118,7 +119,7 @@ export async function adoptConfig({ redis, keys, definitions }: Registry, wanted
     subscriptions: new Map(
       subscriptions.map(({ subjects: _, ...definition }, order) => [
         definition.name,
-        { ...definition, order, awayReceivers: [], joined: {}, removedAtMs: null },
+        { ...definition, order, awayReceivers: [], joined: {}, left: {}, removedAtMs: null },
       ]),
     ),
   };
@@ -218,7 +219,7 @@ async function writeReceivers(
  * Stores the definitions of subscriptions; one removed from the config is marked and stays for its committed events. A receiver
  * removed from the config stays noted with its subscriptions until it is back: one of them may be renamed meanwhile, and its
  * receivers still get its earlier events. A receiver that joins a subscription gets its events behind the newest entry; one that
- * is back in the config goes on from its place, whatever it was in: a restore may have lost that.
+ * is back in it within the grace span, or in the config, goes on from its place, whatever that was in: a restore may have lost it.
  */
 async function syncSubscriptions(
   { redis, keys, definitions }: Registry,
@@ -235,8 +236,8 @@ async function syncSubscriptions(
       const had = stored === null ? [] : [...stored.receivers, ...stored.awayReceivers];
       const awayReceivers = [...new Set(had)].filter((receiver) => !present.has(receiver));
       const content = { receivers: definition.receivers, subjects: subjects.get(name) ?? [] };
-      const joined = stored === null ? {} : joinedReceivers(stored, content, sync);
-      next.set(name, { ...definition, awayReceivers, joined });
+      const members = stored === null ? {} : membersOf(stored, content, sync);
+      next.set(name, { ...definition, awayReceivers, ...members });
       continue;
     }
     if (stored === null) await redis.hdel(keys.subscriptions, name);

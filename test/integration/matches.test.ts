@@ -86,6 +86,49 @@ test('a receiver that joins a subscription gets no event from before, under the 
   expect([await sequencesOf('backend'), await sequencesOf('desk')]).toEqual([[1, 2, 3, 4, 5], [5]]);
 });
 
+test('a receiver that leaves a subscription and is back within the grace span has its earlier place', async () => {
+  const { redis, keys, events, registry } = registryStage(later);
+  let sequence = 0;
+  const log = async (): Promise<void> => {
+    sequence += 1;
+    await appendEvents(redis, keys, [
+      { subject: ONE, sequence, atMs: await redisTimeMs(redis), key: `a|${ONE}` },
+    ]);
+  };
+  const sync = async (receivers: string[], graceSpanMs = 60_000): Promise<void> => {
+    const wanted = wantedOf({
+      a: { subject: ONE, receivers },
+      b: { subject: TWO, receivers: ['desk', 'late'] },
+    });
+    await syncConfig(registry, { ...wanted, graceSpanMs }, await events.newest());
+  };
+  const sequencesOf = async (name: string): Promise<number[]> => {
+    const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
+    const receiver = (await registry.receivers()).find((one) => one.name === name);
+    const matched =
+      receiver === undefined ? [] : await matchesOf(receiver, facts, { registry, directory: COMMON_NAMES });
+    return matched.map(({ event }) => event.data.sequence);
+  };
+  await sync(['backend']);
+  await log();
+  await sync(['desk', 'backend']);
+  await log();
+  await sync(['backend']);
+  await log();
+  expect(await sequencesOf('desk')).toEqual([]);
+  // A sync between, such as that of another process, changes nothing.
+  await sync(['backend']);
+  await sync(['desk', 'backend']);
+  await log();
+  expect(await sequencesOf('desk')).toEqual([2, 3, 4]);
+  await sync(['backend']);
+  const leftMs = await redisTimeMs(redis);
+  await eventually('the span is over', async () => (await redisTimeMs(redis)) > leftMs + 5);
+  await sync(['desk', 'backend'], 5);
+  await log();
+  expect(await sequencesOf('desk')).toEqual([5]);
+});
+
 test('a receiver that moves to another subscription of a subject gets what it had under the old one', async () => {
   const { redis, keys, events, registry } = registryStage(later);
   const sync = async (subscriptions: Parameters<typeof wantedOf>[0]): Promise<void> =>

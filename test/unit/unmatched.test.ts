@@ -55,6 +55,7 @@ const subscription = (
   recipients: [],
   awayReceivers: [],
   joined: {},
+  left: {},
   removedAtMs,
 });
 
