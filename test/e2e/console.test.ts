@@ -2,7 +2,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectAccessible } from '../support/accessible.ts';
 import { ADMIN_TOKEN, type ApiStage, apiStage, READ_TOKEN } from '../support/api-stage.ts';
-import { pressByKeyboard, startBrowser, watchedPage } from '../support/browser.ts';
+import { contrastOf, pressByKeyboard, startBrowser, watchedPage } from '../support/browser.ts';
 import { Hook } from '../support/hook.ts';
 import { needs, PARTS } from '../support/optional-parts.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
@@ -145,6 +145,45 @@ test.skipIf(CHROMIUM.skip)(
     expect(complaints).toEqual([]);
   },
 );
+
+test.skipIf(CHROMIUM.skip)(
+  `the text of each button is readable with the focus, under the mouse and while pressed, in both schemes${CHROMIUM.note}`,
+  async () => {
+    await stage.call({ method: 'POST', path: '/receivers/operator/pause' });
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const { page } = await watchedPage(browser, stage.url, { ...DESK, colorScheme });
+      await expectReadableButtons(page, '.primary.wide');
+      await page.getByLabel('Token of the API').focus();
+      await signIn(page, ADMIN_TOKEN);
+      await page.goto(`${stage.url}/#/receivers`);
+      await expectReadableButtons(page, '.primary');
+      await page.goto(`${stage.url}/#/subject/${encodeURIComponent(`intent:${hashOf(1)}`)}`);
+      await expectReadableButtons(page, '.small');
+      await page.context().close();
+    }
+    await stage.call({ method: 'POST', path: '/receivers/operator/resume' });
+  },
+);
+
+/** Checks all buttons of a page, once it has one of this kind. */
+async function expectReadableButtons(page: Page, kind: string): Promise<void> {
+  await page.locator(`.button${kind}`).first().waitFor();
+  const buttons = await page.locator('.button:enabled').all();
+  for (const [index, button] of buttons.entries()) {
+    const contrast = () => contrastOf(page, '.button:enabled', index);
+    await button.focus();
+    const focused = await contrast();
+    await button.hover();
+    const hovered = await contrast();
+    await page.mouse.down();
+    const pressed = await contrast();
+    // Released beside it, so that nothing is done.
+    await page.mouse.move(0, 0);
+    await page.mouse.up();
+    const least = Math.min(focused, hovered, pressed);
+    expect(least, `${await button.innerText()} ${[focused, hovered, pressed]}`).toBeGreaterThanOrEqual(4.5);
+  }
+}
 
 function firstLine(text: string): string {
   return text.split('\n')[0] ?? '';

@@ -55,3 +55,30 @@ export async function pressByKeyboard(page: Page, name: string): Promise<void> {
   }
   throw new Error(`found ${JSON.stringify(seen)}, expected to reach ${name} with the Tab key`);
 }
+
+// A text, as above. Paints the colours one over another, which resolves transparent ones and `color-mix`.
+const CONTRAST = `(element) => {
+  const pen = Object.assign(document.createElement('canvas'), { width: 1, height: 1 }).getContext('2d');
+  const luminance = (...colours) => {
+    for (const colour of colours) {
+      pen.fillStyle = colour;
+      pen.fillRect(0, 0, 1, 1);
+    }
+    const [red, green, blue] = [...pen.getImageData(0, 0, 1, 1).data]
+      .map((byte) => byte / 255)
+      .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05;
+  };
+  const grounds = [];
+  for (let one = element; one !== null; one = one.parentElement)
+    grounds.unshift(getComputedStyle(one).backgroundColor);
+  const ground = luminance('white', ...grounds);
+  const text = luminance(getComputedStyle(element).color);
+  return Math.max(ground, text) / Math.min(ground, text);
+}`;
+
+/** Contrast of the text of the n-th such element with its background, as WCAG 2.2 defines it: 1 to 21. */
+export async function contrastOf(page: Page, selector: string, index: number): Promise<number> {
+  const element = `document.querySelectorAll(${JSON.stringify(selector)})[${index}]`;
+  return z.number().parse(await page.evaluate(`(${CONTRAST})(${element})`));
+}
