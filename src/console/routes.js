@@ -40,13 +40,12 @@ export function Routes({ tick }) {
     ${
       corridors.length > 0 &&
       html`<div class="table-frame" tabindex="0" role="region" aria-label="Table of routes"><table>
-      <thead><tr><th scope="col">Route</th><th scope="col">Half within</th><th scope="col">9 of 10</th><th scope="col">99 of 100</th><th scope="col">Settled, 9 of 10</th><th scope="col">Filled</th><th scope="col">Not filled</th><th scope="col">Overdue</th><th scope="col">Refunded</th></tr></thead>
+      <thead><tr><th scope="col">Route</th>${COLUMNS.map(([name]) => html`<th key=${name} scope="col">${name}</th>`)}</tr></thead>
       <tbody>
         ${corridors.map(
           (one) => html`<tr key=${one.corridor}>
             <th scope="row">${titleOf(one)}</th>
-            <td>${timed(one.fill?.p50Seconds)}</td><td>${timed(one.fill?.p90Seconds)}</td><td>${timed(one.fill?.p99Seconds)}</td><td>${timed(one.settlement?.p90Seconds)}</td>
-            <td>${Math.round(one.filled)}</td><td>${shared(one.unfilled, one.unfilledShare)}</td><td>${shared(one.overdue, one.overdueShare)}</td><td>${shared(one.refunded, one.refundedShare)}</td>
+            ${COLUMNS.map(([name, textOf]) => html`<td key=${name} data-label=${name}>${textOf(one)}</td>`)}
           </tr>`,
         )}
       </tbody>
@@ -61,6 +60,18 @@ const timed = (seconds) => (seconds === undefined ? '–' : span(seconds));
 /** @param {number} count @param {number | null} share */
 const shared = (count, share) =>
   share === null ? `${Math.round(count)}` : `${Math.round(count)} (${(share * 100).toFixed(1)} %)`;
+
+/** Columns of the table: their names, and their texts. @type {[string, (one: Corridor) => string][]} */
+const COLUMNS = [
+  ['Half within', ({ fill }) => timed(fill?.p50Seconds)],
+  ['9 of 10', ({ fill }) => timed(fill?.p90Seconds)],
+  ['99 of 100', ({ fill }) => timed(fill?.p99Seconds)],
+  ['Settled, 9 of 10', ({ settlement }) => timed(settlement?.p90Seconds)],
+  ['Filled', ({ filled }) => String(Math.round(filled))],
+  ['Not filled', ({ unfilled, unfilledShare }) => shared(unfilled, unfilledShare)],
+  ['Overdue', ({ overdue, overdueShare }) => shared(overdue, overdueShare)],
+  ['Refunded', ({ refunded, refundedShare }) => shared(refunded, refundedShare)],
+];
 
 /**
  * A bar per route on a logarithmic scale: dark to the time within which 9 of 10 are filled, light to 99 of 100, a mark at
