@@ -12,7 +12,7 @@ import {
 import type { SubjectDetails } from '../server/api/shapes.ts';
 import { clientOf, count, type DaemonOptions, pagesOf, print, remark, withDaemon } from './daemon.ts';
 import { findSubject } from './find-subject.ts';
-import { type Screen, screenOf, tinted, utcTimeOfIso } from './table.ts';
+import { nextAttempt, type Screen, screenOf, tinted, utcTimeOfIso } from './table.ts';
 
 /** `show`: prints the timeline of one subject. */
 export function showCommand(): Command {
@@ -166,7 +166,7 @@ function deliveryLines(
   const remarks = [
     tinted(state, screen),
     `${attempts} ${attempts === 1 ? 'attempt' : 'attempts'}`,
-    ...(nextAttemptAt === null ? [] : [`next ${utcTimeOfIso(nextAttemptAt)}`]),
+    ...(nextAttemptAt === null ? [] : [nextAttempt(nextAttemptAt, 'next ')]),
     ...(waitsFor === null ? [] : [`waits for ${waitsFor}`]),
     ...(replay === null ? [] : [`replay ${replay}`]),
   ];

@@ -88,3 +88,9 @@ function utcTimeOfMs(ms: number): string {
 export function utcTimeOfIso(iso: string | null): string {
   return iso === null ? '' : utcTimeOfMs(Date.parse(iso));
 }
+
+/** Time of the next attempt of a delivery, behind `prefix`. One that is due waits until its receiver works again. */
+export function nextAttempt(at: string | null, prefix = ''): string {
+  if (at !== null && Date.parse(at) <= Date.now()) return 'waits for the receiver';
+  return `${prefix}${utcTimeOfIso(at)}`;
+}

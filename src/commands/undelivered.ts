@@ -13,7 +13,7 @@ import {
   timeArg,
   withDaemon,
 } from './daemon.ts';
-import { screenOf, table, utcTimeOfIso } from './table.ts';
+import { nextAttempt, screenOf, table, utcTimeOfIso } from './table.ts';
 
 type UndeliveredOptions = DaemonOptions & {
   state?: 'retrying' | 'dead';
@@ -125,7 +125,7 @@ function row({
     type ?? 'has left the log',
     subject ?? '',
     String(attempts),
-    utcTimeOfIso(nextAttemptAt),
+    nextAttempt(nextAttemptAt),
     lastAttempts.at(-1)?.reason ?? '',
   ];
 }

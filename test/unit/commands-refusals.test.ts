@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { upstreamOf } from '../../src/commands/connection.ts';
 import { quoteCommand } from '../../src/commands/quote.ts';
 import { statusCommand } from '../../src/commands/status.ts';
-import { table } from '../../src/commands/table.ts';
+import { nextAttempt, table } from '../../src/commands/table.ts';
 import { verifyQuoteCommand } from '../../src/commands/verify-quote.ts';
 import { reportFailure } from '../../src/exit.ts';
 import { type FailureCode, UpstreamFailure } from '../../src/upstream/client/failure.ts';
@@ -138,4 +138,10 @@ test.each<[FailureCode, number]>([
 
 test('a table aligns its columns and lets nothing through that moves a terminal', () => {
   expect(table([['A', 'BC'], ['long\u001b[2J\n', 'x'], ['b']])).toBe('A         BC\nlong [2J  x\nb');
+});
+
+test('an attempt that is due waits for its receiver', () => {
+  expect(nextAttempt('2100-01-01T00:00:00.900Z', 'next ')).toBe('next 2100-01-01T00:00:00Z');
+  expect(nextAttempt('2001-01-01T00:00:00.000Z', 'next ')).toBe('waits for the receiver');
+  expect(nextAttempt(null)).toBe('');
 });
