@@ -55,7 +55,8 @@ function candidates(text: string): string[] {
   if (/^0x[0-9a-fA-F]{64}$/.test(text)) return [`intent:${text.toLowerCase()}`];
   if (/^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/.test(text))
     return [`quote:${text.toLowerCase()}`, `gasless:${text.toLowerCase()}`];
-  return [];
+  // A watched wallet goes before its transfers.
+  return /^(?:0x[0-9a-fA-F]{40}|[1-9A-HJ-NP-Za-km-z]{32,44})$/.test(text) ? [`wallet:${text}`] : [];
 }
 
 async function isWatched(client: ApiClient, subject: string): Promise<boolean> {

@@ -61,8 +61,12 @@ async function readShown(client: ApiClient, subject: string, limit: number): Pro
 
 function shownText(details: Shown, screen: Screen): string {
   const { subject, status, related, metadata, subscriptions, polledAt, pendingSince } = details;
+  const isWatched = details.kind === 'wallet' && details.underWay;
+  const none = isWatched
+    ? `its events are those of its transfers: intentwatch ls --wallet ${subject.slice('wallet:'.length)}`
+    : 'no event yet, or none is still in the log';
   const facts: [string, string][] = [
-    ['status', `${status ?? 'nothing seen yet'}, ${nowOf(details)}`],
+    ['status', `${status ?? (isWatched ? 'watched' : 'nothing seen yet')}, ${nowOf(details)}`],
     ['waits since', details.underWay ? utcTimeOfIso(pendingSince) : ''],
     ['transfer', transferLine(details)],
     ['transactions', transactionsLine(details)],
@@ -91,7 +95,7 @@ function shownText(details: Shown, screen: Screen): string {
       ([name, value]) => `  ${screen.colour('dim', name.padEnd(width))}  ${tinted(line(value), screen)}`,
     ),
     '',
-    ...(events.length === 0 ? ['no event yet, or none is still in the log'] : events),
+    ...(events.length === 0 ? [none] : events),
   ].join('\n');
 }
 

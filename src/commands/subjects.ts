@@ -132,7 +132,10 @@ export function listCommand(): Command {
       .option('--wallet <address>', 'of this watched wallet')
       .option('--subscription <name>', 'to which this subscription leads')
       .option('--metadata <key=value>', 'with this metadata (repeatable: all must hold)', pair)
-      .option('--mentions <text>', 'with this hash or address in the record or id')
+      .option(
+        '--mentions <text>',
+        'with this hash or address in the record or id, or shown by pages of this wallet',
+      )
       .option('--under-way', 'only what is polled')
       .addOption(new Option('--ended', 'only what is not polled any more').conflicts('underWay'))
       .option('--overdue', 'only what was reported as overdue, and still waits')

@@ -249,13 +249,17 @@ function isMeant(
       ? ''
       : JSON.stringify(snapshot?.record ?? {}).toLowerCase();
   const names = (word: string): boolean => text.includes(word.toLowerCase()) || id.includes(foldHex(word));
+  const isShownBy = (address: string): boolean => summary.wallets.includes(foldHex(address));
   const waits = snapshot !== null && stageOf(id, snapshot.status).waiting && snapshot.pendingSince !== null;
   return (
     (statuses.length === 0 || (snapshot !== null && statuses.includes(snapshot.status.toLowerCase()))) &&
-    (wallet === undefined || summary.wallets.includes(foldHex(wallet)) || names(wallet)) &&
+    (wallet === undefined || isShownBy(wallet) || names(wallet)) &&
     (subscription === undefined || summary.subscriptions.includes(subscription)) &&
     metadata.every(([key, value]) => summary.metadata[key] === value) &&
-    (mentions === undefined || names(mentions) || Object.values(summary.metadata).includes(mentions)) &&
+    (mentions === undefined ||
+      names(mentions) ||
+      isShownBy(mentions) ||
+      Object.values(summary.metadata).includes(mentions)) &&
     (underWay === undefined || underWay === (seenAtMs !== null)) &&
     (proofs === undefined || (summary.proof !== null && proofs.includes(summary.proof))) &&
     (overdue === undefined || overdue === (summary.overdue && waits)) &&

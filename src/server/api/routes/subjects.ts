@@ -56,7 +56,7 @@ export const listWatched = defineRoute({
     subscription: WORD.exactOptional().describe('To which this subscription leads.'),
     metadata: listField(METADATA).describe('With this metadata, as `key=value`. All of several must hold.'),
     mentions: WORD.exactOptional().describe(
-      'With this text in the record or id, such as a hash or an address, or as a value of its metadata.',
+      'With this text in the record or id, such as a hash or an address, or as a value of its metadata; or shown by pages of the watched wallet with this address.',
     ),
     underWay: FLAG.exactOptional().describe('Whether it is polled.'),
     overdue: FLAG.exactOptional().describe('Whether it still waits, and was reported as overdue.'),
