@@ -1,11 +1,12 @@
 /** @import { ReceiverAnswers, ReceiverView, ViewProps } from './types.ts' */
 
 import { act, read } from './api.js';
-import { sentence, span } from './format.js';
+import { span } from './format.js';
 import { html, useState } from './htm.js';
 import { Action, Ago, Empty, Loading, Pill, useData } from './parts.js';
 
 const STATES = /** @type {Record<string, string>} */ ({ ok: 'healthy' });
+const DISABLED_BY = { failures: 'failures', gone: 'an answer of 410', operator: 'the operator' };
 
 /** Receivers and their states. @param {ViewProps} props */
 export function Receivers(props) {
@@ -63,7 +64,7 @@ function Card({ receiver, canAct, notify, refresh }) {
       <div><dt>Last success</dt><dd><${Ago} at=${receiver.lastSuccessAt} /></dd></div>
     </dl>
     ${receiver.lastError !== null && receiver.failingSince !== null && html`<p class="card-error wrap"><${Ago} at=${receiver.lastErrorAt} />: ${receiver.lastError}</p>`}
-    ${state === 'disabled' && html`<p class="card-error">${sentence(`disabled ${receiver.disabledBy === null ? '' : `by ${receiver.disabledBy}`}`)}. Its events are stored; enabling it sends them.</p>`}
+    ${state === 'disabled' && html`<p class="card-error">Disabled by ${DISABLED_BY[receiver.disabledBy ?? 'operator']}. Its events are stored; enabling it sends them.</p>`}
     ${
       canAct &&
       !removed &&
