@@ -80,20 +80,24 @@ export const read = (path, signal) => call(`${API}${path}`, signal ? { signal } 
 export const act = (path, body) =>
   call(`${API}${path}`, { method: 'POST', ...(body === undefined ? {} : { body }) });
 
+/** Most items of a page. */
+const PAGE = 200;
+
 /**
  * Reads at most `most` items of a list with pages, of which some are empty; `more`: there are further items.
  * @template T
- * @param {string} path with its query
+ * @param {string} path with its query, but for `limit`
  * @param {{ key: ListName, most: number, pages?: number, signal?: AbortSignal }} options
  * @returns {Promise<{ items: T[], more: boolean }>}
  */
 export async function readList(path, { key, most, pages = 8, signal }) {
   /** @type {T[]} */
   const items = [];
+  const start = `${path}${path.includes('?') ? '&' : '?'}limit=${Math.min(most, PAGE)}`;
   let cursor = '';
   for (let page = 0; page < pages && items.length < most; page += 1) {
     /** @type {ListPage<T>} */
-    const content = await read(`${path}${cursor}`, signal);
+    const content = await read(`${start}${cursor}`, signal);
     items.push(...content[key]);
     if (content.next === null) return { items, more: false };
     cursor = `&cursor=${encodeURIComponent(content.next)}`;

@@ -1,7 +1,7 @@
 /** @import { ComponentChildren } from './htm.js' */
-/** @import { Subject } from './types.ts' */
+/** @import { ListName, Subject } from './types.ts' */
 
-import { ApiError } from './api.js';
+import { ApiError, readList } from './api.js';
 import { ago, clock, short, titleOf, toneOf } from './format.js';
 import { html, useEffect, useRef, useState } from './htm.js';
 
@@ -13,12 +13,24 @@ export function Pill({ word, children }) {
   return html`<span class=${`pill ${toneOf(word)}`}>${children ?? (word ?? 'not seen yet').replaceAll('_', ' ')}</span>`;
 }
 
+/** The status of a subject. A wallet has none: it is watched. @param {{ subject: Subject }} props */
+export function Status({ subject: { kind, status, underWay } }) {
+  return html`<${Pill} word=${status ?? (kind === 'wallet' && underWay ? 'watched' : null)} />`;
+}
+
 /** A time as text, and as a date. @param {{ at: string | null }} props */
 export function Ago({ at }) {
   const nowMs = useNow();
   return at === null
     ? html`<span>–</span>`
     : html`<time dateTime=${at} title=${new Date(at).toLocaleString()}>${ago(at, nowMs)}</time>`;
+}
+
+/** The next attempt of a failed delivery: one that is due waits until its receiver works again. @param {{ at: string | null }} props */
+export function NextAttempt({ at }) {
+  const nowMs = useNow();
+  if (at === null || Date.parse(at) <= nowMs) return 'waits for the receiver';
+  return html`next <${Ago} at=${at} />`;
 }
 
 /** @param {{ at: string }} props */
@@ -60,6 +72,9 @@ export function Metadata({ metadata }) {
 
 /** The address of a subject's view. @param {string} id */
 export const subjectLink = (id) => `#/subject/${encodeURIComponent(id)}`;
+
+/** The search for a named subject. @param {string} id */
+export const searchLink = (id) => `#/search/${encodeURIComponent(id.slice(id.lastIndexOf(':') + 1))}`;
 
 /** The name of a subject, as a link. @param {{ subject: Subject }} props */
 export function SubjectName({ subject }) {
@@ -152,6 +167,44 @@ export function useData(read, key, tick) {
     void run();
   }, [key, tick]);
   return state.key === key ? state : { data: null, error: null };
+}
+
+/** Items of a list that are shown at first. */
+export const SHOWN = 100;
+
+/**
+ * The number of shown pages of a list, and a button that doubles it. Another `key` begins with one page.
+ * @param {string} key @returns {{ pages: number, showMore: ComponentChildren }}
+ */
+export function usePages(key) {
+  const [shown, setShown] = useState({ key, pages: 1 });
+  const pages = shown.key === key ? shown.pages : 1;
+  const double = () => setShown({ key, pages: pages * 2 });
+  return {
+    pages,
+    showMore: html`<p><button type="button" class="button" onClick=${double}>Show more</button></p>`,
+  };
+}
+
+/**
+ * A list of the API; `showMore` is a button where there is more.
+ * @template T
+ * @param {ListName} key its name in the answer
+ * @param {string} path
+ * @param {number} tick
+ * @returns {{ items: T[] | null, error: string | null, showMore: ComponentChildren }}
+ */
+export function useList(key, path, tick) {
+  const { pages, showMore } = usePages(path);
+  const { data, error } = useData(
+    async (signal) =>
+      /** @type {Promise<{ items: T[], more: boolean }>} */ (
+        readList(path, { key, most: SHOWN * pages, pages: 8 * pages, signal })
+      ),
+    path,
+    tick + pages,
+  );
+  return { items: data?.items ?? null, error, showMore: data?.more && showMore };
 }
 
 /** A view that loads, or failed to load. @param {{ error: string | null }} props */

@@ -3,7 +3,18 @@
 import { act, read } from './api.js';
 import { amount, sentence, short, span, titleOf } from './format.js';
 import { html, useState } from './htm.js';
-import { Action, Ago, Clock, Loading, Metadata, Pill, useData } from './parts.js';
+import {
+  Action,
+  Ago,
+  Clock,
+  Loading,
+  Metadata,
+  NextAttempt,
+  Pill,
+  Status,
+  searchLink,
+  useData,
+} from './parts.js';
 import { readCorridors, Waiting } from './transfers.js';
 
 /** Usual steps of a kind: the name of each, and the statuses that have reached it. */
@@ -122,7 +133,7 @@ export function SubjectView({ id, tick, canAct, notify, refresh }) {
         <p class="mono dim wrap">${subject.subject}</p>
       </div>
       <div class="subject-state">
-        <${Pill} word=${status} />${subject.overdue && html`<${Pill} word="overdue" />`}
+        <${Status} subject=${subject} />${subject.overdue && html`<${Pill} word="overdue" />`}
         ${subject.proof !== null && html`<${Pill} word=${subject.proof} />`}
       </div>
     </header>
@@ -169,6 +180,7 @@ function Way({ subject, timeline }) {
     ([label, words]) => words.includes(reached) || (label === 'Quoted' && hasQuote),
   );
   const isFailure = FAILED.includes(reached);
+  const failure = firstIn(timeline, subject.subject, [reached], false);
   return html`<ol class="way" aria-label="Progress">
     ${steps.map(([label, words], index) => {
       const isDone = index <= last;
@@ -183,7 +195,7 @@ function Way({ subject, timeline }) {
         <span class="way-time dim">${isDone && entry !== undefined ? html`<${Clock} at=${timeOf(entry)} />` : ' '}</span>
       </li>`;
     })}
-    ${isFailure && html`<li class="way-step failed"><span class="way-mark" aria-hidden="true"></span><span class="way-label">${sentence(reached)}</span><span class="way-time dim"> </span></li>`}
+    ${isFailure && html`<li class="way-step failed"><span class="way-mark" aria-hidden="true"></span><span class="way-label">${sentence(reached)}</span><span class="way-time dim">${failure === undefined ? ' ' : html`<${Clock} at=${timeOf(failure)} />`}</span></li>`}
   </ol>`;
 }
 
@@ -228,8 +240,9 @@ function Timeline({ shown, canAct, notify, refresh }) {
 }
 
 /** Explains why there is no event. @param {SubjectDetails} subject */
-function nothingReported({ kind, status }) {
-  if (kind === 'wallet') return 'The events are those of its transfers.';
+function nothingReported({ kind, status, subject }) {
+  if (kind === 'wallet')
+    return html`Its events are those of <a href=${searchLink(subject)}>its transfers</a>.`;
   if (status === null) return 'Nothing has been seen of it yet.';
   return 'The log has no event of it: it was so when it was first seen, or its events are older than the retention.';
 }
@@ -279,7 +292,7 @@ function DeliveryView({ delivery, event, canAct, notify, refresh }) {
       <a href="#/receivers">${receiver}</a> <${Pill} word=${state}>${state === 'dead' ? 'given up' : state}<//>
       ${replay !== null && html`<span class="dim">sent once more</span>`}
       ${attempts > 1 && html`<span class="dim">${attempts} attempts</span>`}
-      ${nextAttemptAt !== null && html`<span class="dim">next <${Ago} at=${nextAttemptAt} /></span>`}
+      ${nextAttemptAt !== null && html`<span class="dim"><${NextAttempt} at=${nextAttemptAt} /></span>`}
     </span>
     ${canAct && (state === 'dead' || state === 'delivered') && html`<${Action} kind="small" label=${`Resend to ${receiver}`} onAct=${resend}>Resend<//>`}
     ${

@@ -1,36 +1,27 @@
 /** @import { Dropped, Suspended, ViewProps } from './types.ts' */
 
-import { readList } from './api.js';
 import { short } from './format.js';
 import { html } from './htm.js';
-import { Ago, Empty, Loading, Pill, subjectLink, useData } from './parts.js';
-
-const SHOWN = 100;
+import { Ago, Empty, Loading, Pill, searchLink, subjectLink, useList } from './parts.js';
 
 /** Suspended subjects and receivers, and the events that were dropped with them. @param {ViewProps} props */
 export function SuspendedView({ tick }) {
-  const { data, error } = useData(
-    async (signal) =>
-      /** @type {Promise<{ items: Suspended[], more: boolean }>} */ (
-        readList(`/suspended?limit=${SHOWN}`, { key: 'suspended', most: SHOWN, signal })
-      ),
-    'suspended',
-    tick,
-  );
+  /** @type {ReturnType<typeof useList<Suspended>>} */
+  const { items, error, showMore } = useList('suspended', '/suspended', tick);
   return html`
     <h1 tabindex="-1">Suspended</h1>
     <p class="lead">What left the config. Its events wait, and are delivered when it comes back before it is removed.</p>
     ${error !== null && html`<p class="problem" role="alert">${error}</p>`}
     ${
-      data === null
+      items === null
         ? error === null && html`<${Loading} error=${null} />`
-        : data.items.length === 0
+        : items.length === 0
           ? html`<${Empty} title="Nothing is suspended.">A wallet or an id that leaves the config shows up here until its time is over.<//>`
           : html`<ul class="list" aria-label="Suspended">
-            ${data.items.map((one) => html`<${SuspendedRow} key=${`${one.subscription} ${one.subject}`} one=${one} />`)}
+            ${items.map((one) => html`<${SuspendedRow} key=${`${one.subscription} ${one.subject}`} one=${one} />`)}
           </ul>`
     }
-    ${data?.more && html`<p class="dim">There are more: the first ${SHOWN} are shown.</p>`}
+    ${showMore}
     <${DroppedEvents} tick=${tick} />
   `;
 }
@@ -51,21 +42,15 @@ function SuspendedRow({ one: { subject, subscription, receivers, state, since, u
 
 /** Dropped events; nothing where there are none. @param {{ tick: number }} props */
 function DroppedEvents({ tick }) {
-  const { data, error } = useData(
-    async (signal) =>
-      /** @type {Promise<{ items: Dropped[], more: boolean }>} */ (
-        readList(`/suspended/dropped?limit=${SHOWN}`, { key: 'dropped', most: SHOWN, signal })
-      ),
-    'dropped',
-    tick,
-  );
+  /** @type {ReturnType<typeof useList<Dropped>>} */
+  const { items, error, showMore } = useList('dropped', '/suspended/dropped', tick);
   if (error !== null) return html`<p class="problem" role="alert">${error}</p>`;
-  if (data === null || data.items.length === 0) return null;
+  if (items === null || items.length === 0) return null;
   return html`
     <h2>Waited in vain</h2>
     <p class="lead">Events that were dropped, for what they waited for was removed. Put it back into the config, then <code>intentwatch resend</code> sends those that are still in the log.</p>
     <ul class="list" aria-label="Events that waited in vain">
-      ${data.items.map(
+      ${items.map(
         ({
           event,
           type,
@@ -87,9 +72,6 @@ function DroppedEvents({ tick }) {
         </li>`,
       )}
     </ul>
-    ${data.more && html`<p class="dim">There are more: the first ${SHOWN} are shown.</p>`}
+    ${showMore}
   `;
 }
-
-/** The search for a named subject. @param {string} subject */
-const searchLink = (subject) => `#/search/${encodeURIComponent(subject.slice(subject.lastIndexOf(':') + 1))}`;

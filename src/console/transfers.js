@@ -1,11 +1,23 @@
 /** @import { Corridor, Subject, ViewProps } from './types.ts' */
 
-import { read, readList } from './api.js';
+import { ApiError, read, readList } from './api.js';
 import { span } from './format.js';
-import { html, useState } from './htm.js';
-import { Ago, Empty, Loading, Metadata, Pill, SubjectName, useData, useNow, useSlowTick } from './parts.js';
+import { html } from './htm.js';
+import {
+  Ago,
+  Empty,
+  Loading,
+  Metadata,
+  Pill,
+  SHOWN,
+  Status,
+  SubjectName,
+  useData,
+  useNow,
+  usePages,
+  useSlowTick,
+} from './parts.js';
 
-const SHOWN = 100;
 /** For each page the daemon reads about 500 subjects. */
 const PAGES = 4;
 const FAILED = ['failed', 'expired', 'refundable', 'error', 'expired_unfunded']
@@ -76,18 +88,23 @@ export async function readCorridors(signal) {
   return learned.corridors;
 }
 
-/** @param {string} name @param {Corridors} corridors @param {AbortSignal} signal @returns {Promise<Found>} */
-async function readOne(name, corridors, signal) {
-  /** @param {string} query @param {number} [pages] @returns {Promise<Found>} */
-  const list = (query, pages = PAGES) =>
-    readList(`/subjects?limit=${SHOWN}${query}`, { key: 'subjects', most: SHOWN, pages, signal });
-  if (name === 'recent') return list('', 1);
-  if (name === 'failed') return list(`&${FAILED}`);
-  if (name === 'in-flight') return list('&age=0s');
-  const overdue = await list('&overdue=true');
+/** @param {{ name: string, corridors: Corridors, pages?: number, signal: AbortSignal }} wanted @returns {Promise<Found>} */
+async function readOne({ name, corridors, pages = 1, signal }) {
+  const options = /** @type {const} */ ({
+    key: 'subjects',
+    most: SHOWN * pages,
+    pages: PAGES * pages,
+    signal,
+  });
+  /** @param {string} query @returns {Promise<Found>} */
+  const list = (query) => readList(`/subjects${query}`, options);
+  if (name === 'recent') return list('');
+  if (name === 'failed') return list(`?${FAILED}`);
+  if (name === 'in-flight') return list('?age=0s');
+  const overdue = await list('?overdue=true');
   const p90s = [...corridors.values()].flatMap(({ fill }) => (fill === null ? [] : [fill.p90Seconds]));
   const age = Math.ceil(Math.min(...p90s));
-  const old = p90s.length === 0 ? { items: [], more: false } : await list(`&kind=intent&age=${age}s`);
+  const old = p90s.length === 0 ? { items: [], more: false } : await list(`?kind=intent&age=${age}s`);
   const found = new Map([...overdue.items, ...old.items].map((one) => [one.subject, one]));
   const nowMs = Date.now();
   const items = [...found.values()].filter((one) => isSlow(one, corridors, nowMs));
@@ -102,9 +119,9 @@ async function readCounts(signal) {
   const corridors = await readCorridors(signal);
   /** @type {Record<string, string>} */
   const counts = {};
-  for (const [name] of LISTS) counts[name] = countOf(await readOne(name, corridors, signal));
+  for (const [name] of LISTS) counts[name] = countOf(await readOne({ name, corridors, signal }));
   const options = /** @type {const} */ ({ key: 'undelivered', most: SHOWN, pages: 4 });
-  counts.undelivered = countOf(await readList(`/undelivered?limit=${SHOWN}`, { ...options, signal }));
+  counts.undelivered = countOf(await readList('/undelivered', { ...options, signal }));
   return counts;
 }
 
@@ -114,13 +131,14 @@ const countOf = ({ items, more }) => (more && items.length === 0 ? '–' : `${it
 /** The first page: counts of the lists, and one of them. @param {ViewProps & { list: string }} props */
 export function Transfers({ list, tick }) {
   const [name, title, none, hint] = LISTS.find(([one]) => one === list) ?? LISTS[0];
+  const { pages, showMore } = usePages(name);
   const { data, error } = useData(
     async (signal) => {
       const corridors = await readCorridors(signal);
-      return { corridors, found: await readOne(name, corridors, signal) };
+      return { corridors, found: await readOne({ name, corridors, pages, signal }) };
     },
     `transfers ${name}`,
-    tick,
+    tick + pages,
   );
   const minute = useSlowTick();
   const { data: counts } = useData(readCounts, 'counts', minute);
@@ -141,9 +159,10 @@ export function Transfers({ list, tick }) {
       shown === undefined || data === null
         ? error === null && html`<${Loading} error=${null} />`
         : shown.items.length === 0
-          ? html`<${Empty} title=${none}>${hint}<//>`
+          ? html`<${Empty} title=${shown.more ? 'None among the newest.' : none}>${hint}<//>`
           : html`<${SubjectList} subjects=${shown.items} corridors=${data.corridors} title=${title} />`
     }
+    ${shown?.more && showMore}
   `;
 }
 
@@ -152,7 +171,7 @@ function SubjectList({ subjects, corridors, title }) {
   return html`<ul class="list" aria-label=${title}>
     ${subjects.map(
       (subject) => html`<li key=${subject.subject} class="row">
-        <div class="row-status"><${Pill} word=${subject.status} />${subject.overdue && html`<${Pill} word="overdue" />`}</div>
+        <div class="row-status"><${Status} subject=${subject} />${subject.overdue && html`<${Pill} word="overdue" />`}</div>
         <div class="row-main"><${SubjectName} subject=${subject} /></div>
         <div class="row-meta"><${Metadata} metadata=${subject.metadata} /></div>
         <div class="row-time"><${Waiting} subject=${subject} corridors=${corridors} /></div>
@@ -167,7 +186,9 @@ function SubjectList({ subjects, corridors, title }) {
  */
 export function Waiting({ subject, corridors }) {
   const nowMs = useNow();
-  const { pendingSince, status, changedAt } = subject;
+  const { pendingSince, status, changedAt, polledAt } = subject;
+  if (status === null && polledAt !== null)
+    return html`<span class="dim">polled <${Ago} at=${polledAt} /></span>`;
   if (pendingSince === null || status !== 'pending')
     return html`<span class="dim"><${Ago} at=${changedAt} /></span>`;
   const seconds = (nowMs - Date.parse(pendingSince)) / 1_000;
@@ -184,27 +205,43 @@ export function Waiting({ subject, corridors }) {
   </span>`;
 }
 
-const STEP = 8;
+const SEARCHED_PAGES = 8;
+
+/** An address of an EVM chain, Solana or Tron. */
+const ADDRESS = /^(0x[0-9a-f]{40}|[1-9A-HJ-NP-Za-km-z]{32,44})$/i;
+
+/** The watched wallet with an address; the list has it behind all transfers. @param {string} text @param {AbortSignal} signal @returns {Promise<Subject[]>} */
+async function readWallet(text, signal) {
+  if (!ADDRESS.test(text)) return [];
+  try {
+    return [await read(`/subjects/${encodeURIComponent(`wallet:${text}`)}?limit=1`, signal)];
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return [];
+    throw error;
+  }
+}
 
 /** Results of a search by a hash, an address, or the user's own metadata. @param {ViewProps & { text: string }} props */
 export function Search({ text, tick }) {
-  const [pages, setPages] = useState(STEP);
+  const { pages, showMore } = usePages(text);
   const isPair = /^[^=\s]+=.+$/.test(text) && !text.startsWith('0x');
   const query = `${isPair ? 'metadata' : 'mentions'}=${encodeURIComponent(text)}`;
   const { data, error } = useData(
     async (signal) => {
       const corridors = await readCorridors(signal);
+      const wallets = await readWallet(text, signal);
       /** @type {Found} */
-      const found = await readList(`/subjects?limit=${SHOWN}&${query}`, {
+      const { items, more } = await readList(`/subjects?${query}`, {
         key: 'subjects',
-        most: SHOWN,
-        pages,
+        most: SHOWN * pages,
+        pages: SEARCHED_PAGES * pages,
         signal,
       });
-      return { ...found, corridors };
+      const others = items.filter(({ subject }) => subject !== wallets[0]?.subject);
+      return { items: [...wallets, ...others], more, corridors };
     },
-    `search ${text} ${pages}`,
-    tick,
+    `search ${text}`,
+    tick + pages,
   );
   return html`
     <h1 tabindex="-1">Search</h1>
@@ -214,9 +251,9 @@ export function Search({ text, tick }) {
       data === null
         ? html`<${Loading} error=${error} />`
         : data.items.length === 0
-          ? html`<${Empty} title="Nothing found.">Search by a hash, an address, an id, or metadata as <code>1042</code> or <code>order=1042</code>.<//>`
+          ? html`<${Empty} title=${data.more ? 'None among the newest.' : 'Nothing found.'}>Search by a hash, an address, an id, or metadata as <code>1042</code> or <code>order=1042</code>.<//>`
           : html`<${SubjectList} subjects=${data.items} corridors=${data.corridors} title="Found" />`
     }
-    ${data?.more && data.items.length < SHOWN && html`<p><button type="button" class="button" onClick=${() => setPages(pages * 2)}>Search further back</button></p>`}
+    ${data?.more && showMore}
   `;
 }

@@ -1,23 +1,15 @@
 /** @import { Undelivered, Unmatched, ViewProps } from './types.ts' */
 
-import { act, readList } from './api.js';
+import { act } from './api.js';
 import { short } from './format.js';
 import { html } from './htm.js';
-import { Action, Ago, Empty, Loading, Pill, subjectLink, useData } from './parts.js';
+import { Action, Ago, Empty, Loading, NextAttempt, Pill, subjectLink, useList } from './parts.js';
 import { Attempts } from './subject.js';
-
-const SHOWN = 100;
 
 /** Undelivered events of all receivers. @param {ViewProps} props */
 export function UndeliveredView({ tick, canAct, notify, refresh }) {
-  const { data, error } = useData(
-    async (signal) =>
-      /** @type {Promise<{ items: Undelivered[], more: boolean }>} */ (
-        readList(`/undelivered?limit=${SHOWN}`, { key: 'undelivered', most: SHOWN, signal })
-      ),
-    'undelivered',
-    tick,
-  );
+  /** @type {ReturnType<typeof useList<Undelivered>>} */
+  const { items, error, showMore } = useList('undelivered', '/undelivered', tick);
   /** @param {Undelivered} one */
   const retry = async ({ receiver, event, replay }) => {
     try {
@@ -34,12 +26,12 @@ export function UndeliveredView({ tick, canAct, notify, refresh }) {
     <p class="lead">What failed and is tried again, and what was given up.</p>
     ${error !== null && html`<p class="problem" role="alert">${error}</p>`}
     ${
-      data === null
+      items === null
         ? error === null && html`<${Loading} error=${null} />`
-        : data.items.length === 0
+        : items.length === 0
           ? html`<${Empty} title="Everything was delivered.">What fails shows up here with what the receiver answered.<//>`
           : html`<ul class="list" aria-label="Undelivered">
-            ${data.items.map(
+            ${items.map(
               (one) => html`<li key=${one.receiver + one.id} class="row">
                 <div class="row-status"><${Pill} word=${one.state}>${one.state === 'dead' ? 'given up' : one.state}<//></div>
                 <div class="row-main">
@@ -50,7 +42,7 @@ export function UndeliveredView({ tick, canAct, notify, refresh }) {
                   }
                   <details class="attempts"><summary>${one.attempts} ${one.attempts === 1 ? 'attempt' : 'attempts'}: ${one.lastAttempts.at(-1)?.reason ?? ''}</summary><${Attempts} attempts=${one.lastAttempts} /></details>
                 </div>
-                <div class="row-meta dim">${one.nextAttemptAt === null ? html`<${Ago} at=${one.at} />` : html`next <${Ago} at=${one.nextAttemptAt} />`}</div>
+                <div class="row-meta dim">${one.state === 'dead' ? html`<${Ago} at=${one.at} />` : html`<${NextAttempt} at=${one.nextAttemptAt} />`}</div>
                 <div class="row-time">
                   ${canAct && one.state === 'dead' && html`<${Action} kind="small" label=${`Resend ${one.type ?? 'the event'} to ${one.receiver}`} onAct=${() => retry(one)}>Resend<//>`}
                 </div>
@@ -58,7 +50,7 @@ export function UndeliveredView({ tick, canAct, notify, refresh }) {
             )}
           </ul>`
     }
-    ${data?.more && html`<p class="dim">There are more: the first ${SHOWN} are shown.</p>`}
+    ${showMore}
     <${NobodysEvents} tick=${tick} />
   `;
 }
@@ -71,21 +63,15 @@ const REASONS = {
 
 /** Events that no receiver gets; nothing where there are none. @param {{ tick: number }} props */
 function NobodysEvents({ tick }) {
-  const { data, error } = useData(
-    async (signal) =>
-      /** @type {Promise<{ items: Unmatched[], more: boolean }>} */ (
-        readList(`/unmatched?limit=${SHOWN}`, { key: 'unmatched', most: SHOWN, signal })
-      ),
-    'unmatched',
-    tick,
-  );
+  /** @type {ReturnType<typeof useList<Unmatched>>} */
+  const { items, error, showMore } = useList('unmatched', '/unmatched', tick);
   if (error !== null) return html`<p class="problem" role="alert">${error}</p>`;
-  if (data === null || data.items.length === 0) return null;
+  if (items === null || items.length === 0) return null;
   return html`
     <h2>No receiver gets these</h2>
     <p class="lead">No subscription leads to them any more, or the receiver that it names is not there.</p>
     <ul class="list" aria-label="Events that no receiver gets">
-      ${data.items.map(
+      ${items.map(
         (one) => html`<li key=${one.event} class="row">
           <div class="row-status"><${Pill} word="dead">${REASONS[one.reason]}<//></div>
           <div class="row-main">
@@ -96,6 +82,6 @@ function NobodysEvents({ tick }) {
         </li>`,
       )}
     </ul>
-    ${data.more && html`<p class="dim">There are more: the first ${SHOWN} are shown.</p>`}
+    ${showMore}
   `;
 }
