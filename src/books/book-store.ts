@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { BOOK_STATE, type BookState } from '../domain/books/book-state.ts';
 import type { Posting } from '../domain/books/postings.ts';
 import type { DayRules } from '../domain/books/report.ts';
-import { chunks } from '../store/chunks.ts';
+import { chunks } from '../store/commands.ts';
 import { rulesText, touchedSince } from './queries.ts';
 import type { Database, Row, Sql, Value } from './sql/database.ts';
 

@@ -14,7 +14,7 @@ import { type DayRules, makeReport } from '../domain/books/report.ts';
 import type { BooksReport } from '../domain/books/report-schema.ts';
 import { foldHex } from '../domain/subjects/subject.ts';
 import { type Directory, tokenKey } from '../domain/transfers/chains.ts';
-import { chunks } from '../store/chunks.ts';
+import { chunks } from '../store/commands.ts';
 import { eventOfRow, marks, readPlace } from './book-store.ts';
 import { rulesAt, touchedSince } from './queries.ts';
 import { checkTables, type Database, type Row, type Sql } from './sql/database.ts';

@@ -182,7 +182,7 @@ export class Generation {
     const [isRegistryLost] = await Promise.all([registry.isLost(), this.deps.verifying.store()]);
     const { plan } = this.deps.stores;
     const unsynced = await this.#setBudgets();
-    const isLost = isRegistryLost && this.config.subscriptions.length > 0;
+    const isLost = isRegistryLost;
     if (unsynced.size === 0 && !isLost) return;
     this.#options.log.error({ endpointGroups: [...unsynced.keys()], wanted: !isLost }, 'plan.lost');
     if (isLost) await plan.clearSynced();

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { type Event, parseDeliveryId } from '../domain/events/event.ts';
 import { wantsType } from '../domain/events/filter.ts';
-import { chunks } from '../store/chunks.ts';
-import { redisTimeMs } from '../store/commands.ts';
+import { chunks, redisTimeMs } from '../store/commands.ts';
 import type { Attempt, DeliveryFact } from '../store/deliveries.ts';
 import { compareEntries, eventOf } from '../store/log-entry.ts';
 import { isHeld } from '../store/receivers.ts';

@@ -247,3 +247,10 @@ export async function redisTimeMs(redis: RedisClient): Promise<number> {
   const [seconds, microseconds] = await redis.time();
   return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
 }
+
+/** Cuts a list into parts of at most `size`, since a command takes a limited number of values. */
+export function chunks<T>(list: readonly T[], size: number): T[][] {
+  const parts: T[][] = [];
+  for (let index = 0; index < list.length; index += size) parts.push(list.slice(index, index + size));
+  return parts;
+}

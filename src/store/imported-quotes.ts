@@ -11,8 +11,7 @@ import {
 } from '../domain/quotes/promised.ts';
 import { INTERFACE_DOMAIN, type QuoteDomain } from '../domain/quotes/quote-signature.ts';
 import { asSubjectId, intentId, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
-import { chunks } from './chunks.ts';
-import type { RedisClient } from './commands.ts';
+import { chunks, type RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
 

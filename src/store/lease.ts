@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { Duty } from '../duty.ts';
-import { chunks } from './chunks.ts';
-import type { RedisClient } from './commands.ts';
+import { chunks, type RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { RECEIVER_STATES, type ReceiverState } from './receivers.ts';
 import { scripts } from './scripts.ts';

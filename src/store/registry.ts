@@ -51,10 +51,20 @@ export class Registry {
 
   /** True when only subjects that are tracked by themselves are wanted: where a config names something, that was lost. */
   async isLost(): Promise<boolean> {
-    const { wanted, tracked, trackingEnded } = this.keys;
-    const replies = await this.redis.multi().hlen(wanted).hlen(tracked).zcard(trackingEnded).exec();
-    const [claimKeys, known, ended] = COUNTS.parse(replies?.map(([, count]) => count));
-    return claimKeys <= known - ended;
+    const { wanted, tracked, trackingEnded, receivers, subscriptions } = this.keys;
+    const replies = await this.redis
+      .multi()
+      .hlen(wanted)
+      .hlen(tracked)
+      .zcard(trackingEnded)
+      .hlen(receivers)
+      .hlen(subscriptions)
+      .exec();
+    const [claimKeys, known, ended, named, defined] = COUNTS.parse(replies?.map(([, count]) => count));
+    const { own } = this.definitions;
+    if ((named === 0 && own.receivers.length > 0) || (defined === 0 && own.subscriptions.size > 0))
+      return true;
+    return own.subscriptions.size > 0 ? claimKeys <= known - ended : claimKeys < known - ended;
   }
 
   /** Omits subjects that are tracked by themselves, and receivers that were made through the API. */
@@ -134,7 +144,13 @@ export class Registry {
         names.filter(isTrackedKey).map((name) => ({ name, field: parseClaimKey(name).subject })),
       ),
     ]);
-    return this.readSubscriptions(texts.flat());
+    const read = await this.readSubscriptions(texts.flat());
+    // One that was lost alone.
+    for (const name of names.filter((one) => !read.has(one))) {
+      const own = await this.#rewriteSubscription(name);
+      if (own !== null) read.set(name, own);
+    }
+    return read;
   }
 
   async #texts(
@@ -207,7 +223,7 @@ export class Registry {
 /** Range of a subscription's time on the upstream's clock, seconds; equal ends where known. `news`: the newly known part. */
 export type SubscribedAt = Awaited<ReturnType<typeof scripts.resolveSubscriptionStart>>;
 
-const COUNTS = z.tuple([z.number(), z.number(), z.number()]);
+const COUNTS = z.tuple([z.number(), z.number(), z.number(), z.number(), z.number()]);
 
 const PRUNE_CONTINUED_EVERY_MS = 3_600_000;
 

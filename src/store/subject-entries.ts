@@ -39,6 +39,13 @@ export class SubjectEntries {
     // Members of equal length are in the order of the log.
     return found.flat().sort().reverse().slice(0, count).map(entryOf);
   }
+
+  /** True when the last event of a subject that was made for all its claims has left the log. */
+  async isLastGone(subject: SubjectId): Promise<boolean> {
+    const stored = await this.#redis.hget(this.#keys.subject(subject), 'eventEntry');
+    const entry = /^(\d+-\d+)\|/.exec(stored ?? '')?.[1];
+    return entry !== undefined && (await this.#redis.xrange(this.#keys.events, entry, entry)).length === 0;
+  }
 }
 
 /** As memberOf in commands/include/entries.lua. */

@@ -1,7 +1,7 @@
 import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import { parseClaimKey, trackedKey } from '../domain/subjects/subscription.ts';
 import type { ContinuedKey } from '../domain/subjects/suspended-keys.ts';
-import { chunks } from './chunks.ts';
+import { chunks } from './commands.ts';
 import type { Registry } from './registry.ts';
 import { scripts } from './scripts.ts';
 
@@ -79,8 +79,8 @@ export async function removeSubscriptionKeys(
   named: ReadonlySet<string>,
 ): Promise<void> {
   for (const chunk of chunks(claimKeys, CHUNK)) {
-    await redis.hdel(keys.wanted, ...chunk);
     await redis.hdel(keys.since, ...chunk);
+    await redis.hdel(keys.wanted, ...chunk);
     await redis.hdel(keys.begun, ...chunk);
     const left = chunk.map((key) => asSubjectId(parseClaimKey(key).subject)).filter((one) => !named.has(one));
     await Promise.all(left.map((subject) => subjects.expire(subject)));

@@ -193,7 +193,9 @@ async function syncReceivers(
   const stored = await registry.receivers();
   const left = new Set(stored.flatMap(({ name, removed }) => (removed ? [name] : [])));
   const own = receivers.filter(({ name }) => !addedReceivers?.has(name));
-  for (const { name } of own) await redis.hsetnx(keys.cursors, name, newestEntry);
+  // A cursor that was lost alone: the log is read from the beginning, and the facts show earlier deliveries.
+  const known = new Set(stored.map(({ name }) => name));
+  for (const { name } of own) await redis.hsetnx(keys.cursors, name, known.has(name) ? '0-0' : newestEntry);
   await writeReceivers(
     registry,
     own.filter(({ name }) => !left.has(name)),

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { LISTED_REASONS, type ListedReason } from '../domain/events/event-types.ts';
-import { chunks } from './chunks.ts';
-import type { RedisClient } from './commands.ts';
+import { chunks, type RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { type LogEntry, parseEntry } from './log-entry.ts';
 import { scripts } from './scripts.ts';

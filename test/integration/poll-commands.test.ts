@@ -1,7 +1,7 @@
 import { Worker } from 'bullmq';
 import { expect, onTestFinished, test } from 'vitest';
 import { MOST_IN_JOB, POLL_JOB, PollQueues, TAKE_OVER } from '../../src/queues/polls/poll-queues.ts';
-import { chunks } from '../../src/store/chunks.ts';
+import { chunks } from '../../src/store/commands.ts';
 import { NOTHING_OBSERVED } from '../../src/store/observed.ts';
 import { startPolls } from '../../src/store/poll-start.ts';
 import { PlanStage, SUCCESS, wallets } from '../support/plan-stage.ts';

@@ -1,13 +1,20 @@
+import { Redis } from 'ioredis';
 import { expect, inject, test } from 'vitest';
+import { countUnmatched } from '../../src/queues/deliveries/count-unmatched.ts';
+import { takeReplay } from '../../src/queues/deliveries/replays.ts';
 import { redisTimeMs } from '../../src/store/commands.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { syncConfig } from '../../src/store/sync-config.ts';
 import { UnmatchedStore } from '../../src/store/undelivered.ts';
 import { runCommand } from '../support/command.ts';
-import { testPrefix } from '../support/daemon.ts';
+import { type TestConfig, testPrefix } from '../support/daemon.ts';
 import { deliveryStage } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
-import { appendEvents } from '../support/log-entries.ts';
+import { appendEvents, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
+import { ONE, wantedOf } from '../support/registry-stage.ts';
+import { relayStage } from '../support/relay-stage.ts';
 import { reloadable } from '../support/reloadable.ts';
 import { hashOf, upstreamOfStatuses } from '../support/scripted-upstream.ts';
 
@@ -98,4 +105,58 @@ test('events of the log from before anything was counted are not reported', asyn
   const store = new UnmatchedStore(redis, keys);
   await eventually('the newer event is counted', async () => (await store.place()) === newer);
   expect(await store.list({ before: null, count: 10 })).toEqual([{ entry: newer, reason: 'not-in-config' }]);
+});
+
+test('an event that its receiver gets after all leaves the list', async () => {
+  const redis = new Redis(inject('redisUrl'));
+  later(async () => redis.disconnect());
+  const statuses = new Map([[ORPHAN, 'pending']]);
+  const upstream = await started(upstreamOfStatuses(statuses));
+  const [hook, desk] = [await started(new Hook()), await started(new Hook())];
+  const keys = new Keys(testPrefix());
+  const config: TestConfig = {
+    baseUrl: upstream.url,
+    redisUrl: inject('redisUrl'),
+    prefix: keys.prefix.slice(1, -1),
+    receivers: { hook: { url: hook.url }, desk: { url: desk.url, more: { events: ['receiver.*'] } } },
+    subscriptions: [],
+    more: { polling: { shortestWait: '1s', longestWait: '1s' } },
+  };
+  const run = await reloadable(config, { later });
+  await fetch(`${run.daemon.url}/api/v1/subjects`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ kind: 'intent', id: ORPHAN, receivers: ['hook'] }),
+  });
+  await hook.until((came) => came.length === 1);
+  await run.write({ ...config, receivers: { desk: { url: desk.url } } });
+  await run.daemon.reload();
+  statuses.set(ORPHAN, 'filled');
+  await eventually('it is listed', async () => (await redis.zcard(keys.unmatched)) === 1);
+  await run.write(config);
+  await run.daemon.reload();
+  await hook.until((came) => came.length === 2);
+  await eventually('it is listed no more', async () => (await redis.zcard(keys.unmatched)) === 0);
+});
+
+test('a resent event leaves the list also where a later entry names its receiver', async () => {
+  const stage = relayStage(later);
+  const { redis, keys, registry, stores, deps } = stage;
+  await syncConfig(registry, wantedOf({ s: { subject: ONE, receivers: ['backend'] } }), '0-0');
+  const atMs = await redisTimeMs(redis);
+  const made = { subject: ONE, sequence: 1, atMs, key: `gone|${ONE}` };
+  const [entry = ''] = await appendEvents(redis, keys, [made]);
+  const named = ['event', madeEventId(made), 'entry', entry, 'claimKeys', JSON.stringify([`s|${ONE}`])];
+  await redis.xadd(keys.events, '*', 'v', '1', 'kind', 'subscribers', ...named);
+  const token = await stage.token();
+  const lease = { token, isHeld: () => true, failed: () => undefined };
+  const receivers = await registry.receivers();
+  await countUnmatched({ receivers, ahead: null, from: '0-0' }, lease, deps);
+  expect(await redis.zcard(keys.unmatched)).toBe(1);
+  const end = await stores.events.newest();
+  const span = { receiver: 'backend', since: '0-0', until: `${atMs + 100_000}-0`, end, types: null };
+  await stores.replays.request('r1', span);
+  for (const receiver of receivers.filter(({ name }) => name === 'backend'))
+    await takeReplay({ token, receiver, id: 'r1' }, deps);
+  expect(await redis.zcard(keys.unmatched)).toBe(0);
 });

@@ -45,6 +45,8 @@ export type Ahead = { after: string; piece: LogPiece; definitions: ClaimDefiniti
 
 type CursorGroup = {
   cursor: string;
+  /** True where events behind the cursor are counted, and may be listed, as events that no receiver gets. */
+  isCounted?: boolean;
   ahead: Ahead | null;
   receivers: readonly { receiver: StoredReceiver; open: number }[];
 };
@@ -62,7 +64,7 @@ export function hasCapacity({ open }: { open: number }): boolean {
  * when another process relays now.
  */
 export async function follow(
-  { cursor, ahead, receivers }: CursorGroup,
+  { cursor, isCounted = false, ahead, receivers }: CursorGroup,
   { token, isHeld, failed }: HeldLease,
   deps: RelayContext,
 ): Promise<FollowResult | 'fenced' | NewerEntryError> {
@@ -111,15 +113,19 @@ export async function follow(
       continue;
     }
     const order = { token, receiver, matched, replay: null, cursor: to };
+    const listed = isCounted ? matched.map(({ entry }) => entry) : [];
     atOnce.push(
-      openDeliveries(order, deps).then(
-        (came) => came !== null,
-        (error) => {
-          failed(receiver.name, error);
-          // It advances again when its time has come.
-          return true;
-        },
-      ),
+      deps.stores.unmatched
+        .remove(listed)
+        .then(() => openDeliveries(order, deps))
+        .then(
+          (came) => came !== null,
+          (error) => {
+            failed(receiver.name, error);
+            // It advances again when its time has come.
+            return true;
+          },
+        ),
     );
     opened += matched.length;
     if (opened < MOST_AT_ONCE) continue;

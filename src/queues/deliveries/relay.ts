@@ -1,7 +1,6 @@
 import type { Logger } from 'pino';
 import { Duty, sharedWaitMs } from '../../duty.ts';
-import { chunks } from '../../store/chunks.ts';
-import { SCHEMA_VERSION } from '../../store/commands.ts';
+import { chunks, SCHEMA_VERSION } from '../../store/commands.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
 import type { ReceiverProgress } from '../../store/lease.ts';
 import { compareEntries, type ExpectedEntry } from '../../store/log-entry.ts';
@@ -334,7 +333,7 @@ async function relayRound(view: RoundView, lease: HeldLease, deps: RelayContext)
 
 /** Advances receivers along the log: those at the same place together, so that their entries are read once for all. */
 async function followLog(
-  { standings, known, ahead }: RoundView,
+  { standings, known, ahead, counted }: RoundView,
   lease: HeldLease,
   deps: RelayContext,
 ): Promise<{ more: boolean; reached: string | null; stopped: NewerEntryError | null; isFenced: boolean }> {
@@ -350,7 +349,8 @@ async function followLog(
           return receiver === undefined ? [] : [{ receiver, open }];
         });
         const read = ahead?.after === cursor ? ahead : null;
-        return follow({ cursor, receivers, ahead: read }, lease, deps);
+        const isCounted = compareEntries(cursor, counted) < 0;
+        return follow({ cursor, isCounted, receivers, ahead: read }, lease, deps);
       }),
     );
     // None of them is under way any more when one has failed.

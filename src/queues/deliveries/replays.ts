@@ -60,7 +60,7 @@ async function openReplayed(
 ): Promise<boolean> {
   const plan = { token, receiver, matched, replay: id, cursor: null };
   if ((await openDeliveries(plan, deps)) === null) return false;
-  await deps.stores.unmatched.remove(matched.map(({ at }) => at));
+  await deps.stores.unmatched.remove(matched.map(({ entry }) => entry));
   return true;
 }
 

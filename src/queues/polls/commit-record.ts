@@ -1,6 +1,6 @@
 import type { PlanInput } from '../../domain/cadence/subject-plan.ts';
 import { decide } from '../../domain/changes/decide.ts';
-import { type Decision, mayBeFoundAgain, unreachedKeys } from '../../domain/changes/decision.ts';
+import { type Decision, mayBeFoundAgain } from '../../domain/changes/decision.ts';
 import {
   fundedAt,
   type NewSnapshot,
@@ -23,6 +23,7 @@ import { transferMove } from '../../domain/transfers/transfer-move.ts';
 import type { Signals } from '../../signals.ts';
 import type { Commit, SubjectEntry } from '../../store/subjects.ts';
 import { commitFlagged } from './commit-flagged.ts';
+import { completeDecision } from './complete-decision.ts';
 import { firstPoll, type RecordContext } from './plan-subject.ts';
 import type { CommitContext } from './poll-context.ts';
 
@@ -105,7 +106,8 @@ async function ingestRecord(
   const { record } = answer;
   const { subject } = record;
   const fresh = observation.claims.filter((claim) => !isNotified(known, claim, record));
-  const { decision, claimKeys } = await decideFor(deps, record, known, { fresh, ...observation });
+  const first = decideRecord(deps, record, known, fresh, observation);
+  const { decision, claimKeys } = await completeDecision(deps, record, known, { fresh, decision: first });
   if (known.snapshot === null && record.status.toLowerCase() === UNKNOWN) {
     return endWithout(deps, record, { state: known, decision });
   }
@@ -225,29 +227,6 @@ function decideRecord(
   });
 }
 
-/**
- * Decides the meaning of a record. `claimKeys` are the only keys for which its event is made; null for all. The state of a
- * compact snapshot is reported to the keys that it never reached.
- */
-async function decideFor(
-  deps: CommitContext,
-  record: UpstreamRecord,
-  known: SubjectEntry,
-  { fresh, ...observation }: RecordContext & { fresh: readonly Claim[] },
-): Promise<{ decision: Decision; claimKeys: string[] | null }> {
-  const decision = decideRecord(deps, record, known, fresh, observation);
-  const { snapshot, claims } = known;
-  if (decision.outcome !== 'first' || snapshot?.compact !== true || !snapshot.reported) {
-    return { decision, claimKeys: null };
-  }
-  const { updatedAt } = snapshot;
-  const all = [...claims, ...fresh].map(({ key }) => key);
-  const subscriptions = await deps.stores.registry.subscriptions(all);
-  const claimKeys = unreachedKeys({ known: claims, fresh, updatedAt }, subscriptions);
-  if (claimKeys.length > 0) return { decision, claimKeys };
-  return { decision: { outcome: 'unchanged', accepted: decision.accepted }, claimKeys: null };
-}
-
 /** True for a state of the open source, which has no time: that of the snapshot is of a state of v1 before. */
 function isUntimed(
   { rules: { statusSource } }: CommitContext,
@@ -307,7 +286,7 @@ function commitOf(
         },
       );
       const isTimeless = accepted.updatedAt === null;
-      const isAgain = decision.outcome === 'first' && before?.compact === true;
+      const isAgain = decision.outcome === 'first' && (before?.compact === true || claimKeys !== null);
       const identity = identify(
         { subject, type: transition.type, record: accepted.record },
         {
@@ -318,7 +297,7 @@ function commitOf(
       );
       // A state that is reported once more has the sequence that it had.
       const isNew = identity.emitted.some((mark) => !before?.emitted.includes(mark));
-      const isCounted = !isAgain || !before.reported || isNew;
+      const isCounted = !isAgain || before?.reported !== true || isNew;
       const snapshot = {
         ...nextSnapshot(before, accepted, { subject, nowMs, event: isCounted, ahead }),
         emitted: [...identity.emitted],

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
 import { Duty } from '../../duty.ts';
 import type { Signals } from '../../signals.ts';
-import { chunks } from '../../store/chunks.ts';
+import { chunks } from '../../store/commands.ts';
 import type { ClaimedPoll, PlanStore } from '../../store/plan.ts';
 import { parseMember } from '../../store/plan-members.ts';
 import type { PollStart } from '../../store/poll-start.ts';

@@ -41,9 +41,12 @@ end
 for i = 1, #ARGV.named do
   local key, subject, at, from = ARGV.named[i].claimKey, ARGV.named[i].subject, ARGV.named[i].at, ARGV.named[i].from
   local claimsKey = ARGV.claimsPrefix .. subject
-  local since = redis.call('HGET', KEYS.wanted, key)
+  local since, isNew = redis.call('HGET', KEYS.wanted, key), false
   if not since or not string.match(since, '^%d+$') then
-    since = at ~= '' and at or nowText
+    -- It is removed with the key: where it is there, only the key was lost.
+    local lost = redis.call('HGET', ARGV.since, key)
+    since = at ~= '' and at or (lost and string.match(lost, '^(%d+):')) or nowText
+    isNew = true
     redis.call('HSET', KEYS.wanted, key, since)
     -- It begins anew beside the keys that continue it: only later events wait for it (release-waiting-2.lua).
     if from ~= '' then
@@ -65,6 +68,9 @@ for i = 1, #ARGV.named do
       requestPoll(plan, subject, 'first')
     end
     new = new + 1
+  elseif isNew and from == '' then
+    recall(plan, subject)
+    requestPoll(plan, subject, 'first')
   end
 end
 return new

@@ -104,6 +104,11 @@ end
 local names = redis.call('HMGET', KEYS.subject, 'token', 'eventId', 'call', 'commit')
 local isStored = names[1] == token or (names[2] and expand(names[2])) == token
 local isResent = names[3] == ARGV.call
+-- An event that has left the log is made again, under its id, for the claims that it never reached.
+if isStored and not isResent and ARGV.event ~= '' and cjson.decode(ARGV.meta).claimKeys then
+  local latest = string.match(redis.call('HGET', KEYS.subject, 'eventEntry') or '', '^(%d+%-%d+)|')
+  isStored = not latest or #redis.call('XRANGE', KEYS.events, latest, latest) > 0
+end
 local basis, polledAtMs = ARGV.basis ~= '' and cjson.decode(ARGV.basis) or nil, ''
 if basis then
   -- Another process has stored the same since the request, or this call is repeated: a read before would have shown the basis.
