@@ -46,6 +46,7 @@ export class RedisConnections {
         else log.warn({ ...persistence, warning }, 'redis.not_persistent');
       },
       onClock: (skewMs) => log[isClockOff(skewMs) ? 'warn' : 'info']({ skewMs }, 'redis.clock'),
+      onRewritten: () => log.info('redis.file_rewritten'),
     });
   }
 

@@ -184,7 +184,9 @@ export function probeSocket(path: string): Promise<SocketState> {
     connection.once('connect', () => connection.write('PING\r\n'));
     connection.once('data', (data: Buffer) => {
       const answer = data.toString();
-      end(answer.startsWith('+PONG') ? 'answers' : answer.startsWith('-LOADING') ? 'loading' : 'silent');
+      // One whose disk is full refuses even this.
+      const hasAnswered = answer.startsWith('+PONG') || answer.startsWith('-MISCONF');
+      end(hasAnswered ? 'answers' : answer.startsWith('-LOADING') ? 'loading' : 'silent');
     });
     connection.setTimeout(1_000, () => end('silent'));
   });

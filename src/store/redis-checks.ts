@@ -116,7 +116,7 @@ function spanOf(seconds: number): string {
 }
 
 /** Parses a reply to INFO. */
-function parseInfo(text: string): Map<string, string> {
+export function parseInfo(text: string): Map<string, string> {
   const fields = new Map<string, string>();
   for (const line of text.split(/\r?\n/)) {
     const colon = line.indexOf(':');

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import { repeatTogether } from '../duty.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { type RedisClient, redisTimeMs } from './commands.ts';
-import { isClockOff, isPersistent, type Persistence, readPersistence } from './redis-checks.ts';
+import { isClockOff, isPersistent, type Persistence, parseInfo, readPersistence } from './redis-checks.ts';
 
 /** All spans are counted in ticks of about a second: a process that was paused itself must not blame Redis for it. */
 const TICK_MS = 1_000;
@@ -17,6 +17,9 @@ const FRESH_TIMEOUT_TICKS = 2;
 const INSPECT_EVERY = 60;
 const REPEAT_EVERY = 3_600;
 
+/** Ticks between two attempts to have the append-only file written anew. */
+const REWRITE_EVERY = 30;
+
 /** The options and callbacks of a monitor. */
 export type MonitorOptions = {
   /** A key of ours: in a Cluster, the node that has it is the one that counts. */
@@ -28,6 +31,8 @@ export type MonitorOptions = {
   onPersistence: (persistence: Persistence) => void;
   /** Called when the clock of Redis begins to differ from ours, or to agree again. Not for the first read. */
   onClock: (skewMs: number) => void;
+  /** Called when Redis, which could not write its append-only file for a while, has written it anew. */
+  onRewritten: () => void;
   tickMs?: number;
 };
 
@@ -38,8 +43,22 @@ type MonitoredConnection = {
   isPending: boolean;
   /** True when an answer that is no error has come since the last tick, as most commands are no pings. Never for a Cluster. */
   hasAnswered: boolean;
+  /** True when it has refused a write since the last tick, since it cannot write its files. */
+  hasRefused: boolean;
   silentTicks: number;
 };
+
+/**
+ * State of the append-only file. After a rewrite of it, a server whose disk was full for a while goes on writing behind a gap,
+ * and refuses the file at its next start. Another rewrite ends that.
+ *
+ *   State    Entered when                              Left when
+ *   whole    the start; a rewrite has ended            Redis refuses a write (MISCONF) ─► damaged
+ *   damaged  it refused a write; a rewrite has failed  it can write again, and begins a rewrite ─► rewriting; it has no such
+ *                                                      file, or permits no rewrite ─► whole
+ *   rewriting  a rewrite was begun                     it has ended ─► whole, or damaged
+ */
+type FileState = 'whole' | 'damaged' | 'rewriting';
 
 /** Monitors whether Redis answers, by a command on each connection that was quiet for a second, and its persistence. */
 export class RedisMonitor {
@@ -53,6 +72,8 @@ export class RedisMonitor {
   #reportedAt = 0;
   #persistence: Persistence | null = null;
   #clockSkewMs: number | null = null;
+  #file: FileState = 'whole';
+  #rewriteAt = 0;
 
   constructor(options: MonitorOptions) {
     this.#options = options;
@@ -70,6 +91,7 @@ export class RedisMonitor {
       state: 'new',
       isPending: false,
       hasAnswered: false,
+      hasRefused: false,
       silentTicks: 0,
     };
     if (redis instanceof Redis) noteAnswers(redis, watched);
@@ -130,7 +152,10 @@ export class RedisMonitor {
         if (watched.silentTicks >= AWAY_AFTER) this.#leave(watched, `no answer for ${seconds} s`);
       } else if (!watched.hasAnswered || watched.state !== 'answering') this.#ping(watched);
       watched.hasAnswered = false;
+      if (watched.hasRefused) this.#file = 'damaged';
+      watched.hasRefused = false;
     }
+    if (this.#file !== 'whole' && this.#ticks >= this.#rewriteAt) void this.#rewrite();
     if (this.isReachable()) {
       this.#freshSince = null;
       const isDue = this.#inspectedAt === null || this.#ticks - this.#inspectedAt >= INSPECT_EVERY;
@@ -177,6 +202,32 @@ export class RedisMonitor {
     }
   }
 
+  async #rewrite(): Promise<void> {
+    const [first] = this.#watched;
+    if (first === undefined) return;
+    this.#rewriteAt = this.#ticks + REWRITE_EVERY;
+    try {
+      const info = parseInfo(await first.redis.info('persistence'));
+      const isUnderWay = ['aof_rewrite_in_progress', 'aof_rewrite_scheduled'].some(
+        (name) => info.get(name) === '1',
+      );
+      if (info.get('aof_enabled') !== '1') this.#file = 'whole';
+      else if (isUnderWay || info.get('aof_last_write_status') !== 'ok') this.#rewriteAt = this.#ticks + 1;
+      else if (this.#file === 'rewriting' && info.get('aof_last_bgrewrite_status') === 'ok') {
+        this.#file = 'whole';
+        this.#options.onRewritten();
+      } else {
+        await first.redis.bgrewriteaof();
+        this.#file = 'rewriting';
+        this.#rewriteAt = this.#ticks + 1;
+      }
+    } catch (error) {
+      // A user, or a service, that permits no such command has to see to it.
+      if (/^(?:NOPERM|ERR unknown command)/.test(error instanceof Error ? error.message : ''))
+        this.#file = 'whole';
+    }
+  }
+
   #noteClock(skewMs: number): void {
     const before = this.#clockSkewMs;
     this.#clockSkewMs = skewMs;
@@ -207,11 +258,14 @@ export class RedisMonitor {
 /** First bytes of errors: `-` and, in RESP3, `!`. */
 const ERRORS: readonly number[] = [0x2d, 0x21];
 
+const REFUSAL = '-MISCONF';
+
 function noteAnswers(redis: Redis, watched: MonitoredConnection): void {
   redis.on('connect', () => {
     redis.stream.on('data', (bytes: Buffer) => {
       // While Redis refuses all commands, as a busy or loading one, it does not answer.
       if (!ERRORS.includes(bytes[0] ?? 0)) watched.hasAnswered = true;
+      else if (bytes.toString('latin1', 0, REFUSAL.length) === REFUSAL) watched.hasRefused = true;
     });
   });
 }
