@@ -165,7 +165,9 @@ export class Epoch {
       this.#loss = null;
       try {
         if (!this.#isServerRead) await this.#readServer();
-        const found = await this.#compare(loss !== null);
+        let found = await this.#compare(loss !== null);
+        // Another process has begun an epoch after the same stop.
+        if (loss === 'stopped' && found.epoch > this.#seen.epoch) found = await this.#compare(false);
         if (found.result !== 'behind') return await this.#take(found);
         await this.#begin(found, loss);
       } catch (error) {

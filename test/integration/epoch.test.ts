@@ -179,6 +179,20 @@ test('a start after the machine and its Redis stopped without notice begins an e
   expect(run.isClosed).toBe(false);
 });
 
+test('of several processes with folders of their own, a stop of the machine begins one epoch', async () => {
+  const { process } = await stage();
+  const folders = [(await process()).dataDir, (await process()).dataDir];
+  for (const folder of folders) {
+    const [name = ''] = (await readdir(folder)).filter((one) => one.startsWith('redis-seen.'));
+    const stored = JSON.parse(await readFile(join(folder, name), 'utf8'));
+    await writeFile(
+      join(folder, name),
+      JSON.stringify({ ...stored, run: { ...stored.run, boot: 'o', server: 'o' } }),
+    );
+  }
+  for (const folder of folders) expect((await process(folder)).epoch.begun.epoch).toBe(2);
+});
+
 test('an ordered end is in the file', async () => {
   const { process } = await stage();
   const { epoch, dataDir } = await process();

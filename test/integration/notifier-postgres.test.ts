@@ -1,11 +1,16 @@
-import { readFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { PostgresReceiver } from '../../src/config/config.ts';
 import type { RenderedEvent } from '../../src/domain/events/event.ts';
+import { NameResolver } from '../../src/network/resolver.ts';
 import { createNotifier } from '../../src/notifiers/create-notifier.ts';
 import type { AttemptResult } from '../../src/notifiers/notifier.ts';
+import { connectPostgres } from '../../src/notifiers/postgres/connection.ts';
 import { tableDefinition } from '../../src/notifiers/postgres/table.ts';
 import { Secret } from '../../src/secret.ts';
 import { eventually } from '../support/eventually.ts';
@@ -85,6 +90,21 @@ describe.skipIf(POSTGRES.skip)(`a receiver of type postgres${POSTGRES.note}`, ()
 
   const rows = async (table = 'intentwatch_events') =>
     (await admin.query(`SELECT * FROM ${table} ORDER BY number`)).rows;
+
+  test('is connected to at its second address where the first gives no answer', async () => {
+    const { port } = new URL(postgres.url);
+    const silent = createServer(() => undefined).listen(Number(port), '127.0.0.2');
+    await once(silent, 'listening');
+    later(async () => void silent.close());
+    const folder = await mkdtemp(join(tmpdir(), 'intentwatch-names-'));
+    later(() => rm(folder, { recursive: true, maxRetries: 5 }));
+    await writeFile(join(folder, 'hosts'), '127.0.0.2 db.test\n127.0.0.1 db.test\n');
+    const names = new NameResolver({ timeoutMs: 5_000, folder });
+    const target = receiverAt(postgres.url.replace('127.0.0.1', 'db.test'), { timeoutMs: 6_000 });
+    const made = await connectPostgres(target, { names, signal: AbortSignal.timeout(6_000) });
+    later(async () => made.destroy());
+    expect((await made.client.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
+  });
 
   test('inserts a whole event, with its place in the log', async () => {
     const { deliver } = notifierOf(receiverAt(postgres.url));

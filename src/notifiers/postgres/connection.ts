@@ -23,7 +23,10 @@ export function driver(): typeof pg {
 
 export const DEFAULT_PORT = 5_432;
 
-/** Connects to the first permitted address of the host that accepts. Ends, and rejects, when the signal aborts. */
+/**
+ * Connects to the first permitted address of the host that accepts. Ends, and rejects, when the signal aborts. Each address has
+ * its share of the time: one that swallows all packets must not use up that of the others.
+ */
 export async function connectPostgres(
   target: PostgresTarget,
   { names, signal }: { names: NameResolver; signal: AbortSignal },
@@ -33,12 +36,16 @@ export async function connectPostgres(
   const rules = apiRules(target);
   const addresses = permitted(found, rules);
   let failure: unknown = refusalOf(found, rules);
-  for (const { address } of addresses) {
+  const shareMs = Math.floor(target.timeoutMs / (addresses.length + 1));
+  for (const [index, { address }] of addresses.entries()) {
+    const isLast = index === addresses.length - 1;
+    const share = new DOMException(`no connection to ${address} within ${shareMs} ms`, 'TimeoutError');
+    const within = isLast ? signal : AbortSignal.any([signal, AbortSignal.timeout(shareMs)]);
     try {
-      return await connectBounded(address, target, signal);
+      return await connectBounded(address, target, within);
     } catch (error) {
       signal.throwIfAborted();
-      failure = error;
+      failure = within.aborted ? share : error;
     }
   }
   throw failure;
