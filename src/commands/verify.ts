@@ -234,10 +234,9 @@ async function checkAll(
   }
 }
 
-/** Chains without endpoints were not checked; all checked payments must be verified. */
+/** All payments must be verified: one that was not checked, as on a chain without endpoints, may be false. */
 function outcomeOf(payments: readonly CheckedPayment[]): keyof typeof EXIT_OF {
-  const checked = payments.filter(({ readings }) => readings !== null);
-  if (checked.some(({ verdict }) => verdict.outcome === 'disputed')) return 'disputed';
-  const isVerified = checked.length > 0 && checked.every(({ verdict }) => verdict.outcome === 'verified');
+  if (payments.some(({ verdict }) => verdict.outcome === 'disputed')) return 'disputed';
+  const isVerified = payments.length > 0 && payments.every(({ verdict }) => verdict.outcome === 'verified');
   return isVerified ? 'verified' : 'not reported';
 }

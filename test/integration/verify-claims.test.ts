@@ -20,6 +20,8 @@ let upstream: CannedServer;
 let node: RpcServer;
 let redis: RedisClient;
 let stage: ChecksStage;
+/** Further members of the upstream's record. */
+let stated: object;
 
 /** A node on which the solver paid 1,000 in the first log of the transaction, in a final block. */
 function node8453() {
@@ -57,6 +59,7 @@ beforeAll(async () => {
           status: 'filled',
           updatedAt: 1_800_000_000,
           destinationTx: delivery({ amount: '999' }),
+          ...stated,
         },
       ],
     },
@@ -64,6 +67,7 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
+  stated = {};
   redis = connect({ kind: 'server', url: inject('redisUrl') });
   stage = new ChecksStage(redis);
   await stage.begin();
@@ -128,4 +132,16 @@ test('where the Redis of the config does not answer, it reports that it was not 
     JSON.parse((await verify('redis://127.0.0.1:9', ['--json'])).out),
   );
   expect(otherTransfers).toMatchObject({ looked: false, reason: expect.stringContaining('Redis') });
+});
+
+test.each([
+  [75, 'not reported', '999'],
+  [1, 'disputed', '2000'],
+] as const)('with a side on a chain without endpoints it ends with %i, %s', async (exit, outcome, amount) => {
+  stated = { destinationTx: delivery({ amount }), sourceTx: { ...delivery(), chainId: '42161' } };
+  const { code, out } = await verify(inject('redisUrl'), ['--json']);
+  const reported = VERIFIED_PAYMENTS.parse(JSON.parse(out));
+  expect(reported).toMatchObject({ outcome, payments: [{}, { readings: null }] });
+  expect(code).toBe(exit);
+  expect((await verify(inject('redisUrl'))).out).toContain('not checked: the config has no endpoints');
 });
