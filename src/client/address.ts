@@ -6,8 +6,8 @@ import { serverSchema } from '../config/sections/server.ts';
 import { BadSettingError } from '../exit.ts';
 import { Secret } from '../secret.ts';
 
-/** Address of a running daemon, without a slash at its end, and the token for it. */
-export type DaemonAddress = { url: string; token: Secret | null };
+/** Address of a running daemon, without a slash at its end, the token for it, and what is expected if none answers. */
+export type DaemonAddress = { url: string; token: Secret | null; expected?: string };
 
 /** Options of a command that name the daemon; without `config`, the config of the working directory. */
 export type AddressOptions = { url?: string; config?: string; allowInsecure?: true };
@@ -21,14 +21,23 @@ export async function daemonAddress(
   env: NodeJS.ProcessEnv,
 ): Promise<DaemonAddress> {
   const token = readToken(env.INTENTWATCH_TOKEN);
-  const found = url === undefined || url === '' ? await urlOfConfig(config, env) : readUrl(url);
+  const isNamed = url !== undefined && url !== '';
+  const found = isNamed ? readUrl(url) : await urlOfConfig(config, env);
   const isOpen = found.protocol === 'http:' && !isLoopback(found);
   if (isOpen && token !== null && allowInsecure !== true) {
     throw new BadSettingError(
       `found http:// and the host ${found.hostname}, expected https:// for another machine, or --allow-insecure: the token would travel in clear`,
     );
   }
-  return { url: `${found.origin}${found.pathname.replace(/\/+$/, '')}`, token };
+  const address = { url: `${found.origin}${found.pathname.replace(/\/+$/, '')}`, token };
+  return isNamed ? address : { ...address, expected: expectedAt(config) };
+}
+
+/** A daemon has the `server` of its start, which its file may have changed since. */
+function expectedAt(config: string | undefined): string {
+  return config !== undefined || existsSync(CONFIG_DEFAULT)
+    ? `that is the server of ${config ?? CONFIG_DEFAULT}, and a daemon uses the one that it was started with: expected it to run there, or its address as --url`
+    : `found no ${CONFIG_DEFAULT}, so that is the default: expected --config with the file of the daemon, or its address as --url`;
 }
 
 function readToken(text: string | undefined): Secret | null {

@@ -75,7 +75,7 @@ export class ApiClient {
     { params, query, body }: RequestInput<P, Q, B>,
     { signal, headers = {} }: { signal: AbortSignal; headers?: Readonly<Record<string, string>> },
   ): Promise<Response> {
-    const { url, token } = this.#address;
+    const { url, token, expected = 'expected one that runs' } = this.#address;
     const target = `${url}${API_BASE}${pathOf(path, params)}${queryOf(query)}`;
     const response = await fetch(target, {
       method,
@@ -90,7 +90,7 @@ export class ApiClient {
       },
       ...(takesBody ? { body: JSON.stringify(body ?? {}) } : {}),
     }).catch((error: unknown) => {
-      throw new TryAgainError(`no daemon answers at ${url} (${reasonOf(error)}); expected one that runs`);
+      throw new TryAgainError(`no daemon answers at ${url} (${reasonOf(error)}); ${expected}`);
     });
     if (response.ok) return response;
     throw await refusalOf(response, { url, hasToken: token !== null });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
+import { daemonAddress } from '../../src/client/address.ts';
 import { redisTimeMs } from '../../src/store/commands.ts';
 import { LearnedStore } from '../../src/store/learned.ts';
 import { Quarantine } from '../../src/store/undelivered.ts';
@@ -122,6 +123,17 @@ describe('every command that needs a daemon', () => {
       expect(wrong.err).toContain('INTENTWATCH_TOKEN: found a token that is not the daemon’s');
       expect(wrong.out + wrong.err).not.toContain(token);
     }
+  });
+
+  test('explains an address of the config or the default where none runs', async () => {
+    const config = join(await folder(), 'intentwatch.yaml');
+    await writeFile(config, JSON.stringify({ server: { port: await freePort() } }));
+    const { code, err } = await runCommand(['reload', '--config', config]);
+    expect(code).toBe(75);
+    expect(err).toMatch(/no daemon answers at .* the server of .*intentwatch\.yaml, .* --url/);
+    const { url, expected } = await daemonAddress({}, {});
+    expect(url).toBe('http://127.0.0.1:9464');
+    expect(expected).toMatch(/^found no .*intentwatch\.yaml, so that is the default/);
   });
 
   test('lists the valid names for an unknown name', async () => {
