@@ -8,7 +8,12 @@ import { EVENT } from '../server/api/shapes.ts';
 import type { ApiClient } from './api-client.ts';
 
 /** Filter of the followed events and their start: after a cursor, since a time, or (neither) from now on. */
-export type EventQuery = { type?: string[]; subject?: string; since?: string; cursor?: string | null };
+export type EventQuery = {
+  type?: string[] | undefined;
+  subject?: string | undefined;
+  since?: string | undefined;
+  cursor?: string | null;
+};
 
 /** An event as it came, and the cursor after it. */
 export type FollowedEvent = { event: RenderedEvent; raw: unknown; cursor: string };

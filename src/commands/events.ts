@@ -16,6 +16,7 @@ import {
   withDaemon,
   writeLine,
 } from './daemon.ts';
+import { subjectOption } from './find-subject.ts';
 import { screenOf, tinted, utcTimeOfIso } from './table.ts';
 
 type EventsOptions = DaemonOptions & {
@@ -36,7 +37,7 @@ export function eventsCommand(): Command {
       .description('Print the newest events, or each as it is made.')
       .option('--follow', 'print each event as it is made, until Ctrl-C; with --json a line each')
       .option('--type <glob...>', 'of these types, with * and a leading !')
-      .option('--subject <id>', 'about this subject')
+      .option('--subject <id>', 'about this subject: its id, a hash, or metadata as key=value')
       .option('--since <time>', 'from then on: a time like 2026-11-20T10:00:00Z, or a span like 2h', timeArg)
       .addOption(
         new Option('--until <time>', 'up to then, in the same way').argParser(timeArg).conflicts('follow'),
@@ -50,8 +51,9 @@ export function eventsCommand(): Command {
 }
 
 async function list(options: EventsOptions): Promise<void> {
-  const { type, subject, since, until, limit = MOST } = options;
+  const { type, since, until, limit = MOST } = options;
   const client = await clientOf(options);
+  const subject = await subjectOption(client, options.subject);
   const { items, next } = await pagesOf(limit, {
     most: 500,
     fetchPage: async (most, after) => {
@@ -74,7 +76,9 @@ async function follow(options: EventsOptions): Promise<void> {
   const stop = new AbortController();
   const signals = interrupted();
   void signals.wait.then(() => stop.abort());
-  const followed = followDaemon(client, options, { signal: stop.signal, ...connectionRemarks(client.url) });
+  const { type, since } = options;
+  const wanted = { type, since, subject: await subjectOption(client, options.subject) };
+  const followed = followDaemon(client, wanted, { signal: stop.signal, ...connectionRemarks(client.url) });
   for await (const { event, raw } of followed)
     writeLine(options.json === true ? JSON.stringify(raw) : eventText(event));
   signals.release();

@@ -49,6 +49,14 @@ export async function findSubject(client: ApiClient, text: string): Promise<stri
   );
 }
 
+/** The id of a subject that an option names in one of these ways. An id stays as it is: its events may outlive it. */
+export async function subjectOption(
+  client: ApiClient,
+  text: string | undefined,
+): Promise<string | undefined> {
+  return text === undefined || parseSubjectId(text) !== null ? text : findSubject(client, text);
+}
+
 /** Subjects that a text may be the id of, with or without a prefix. */
 function candidates(text: string): string[] {
   if (parseSubjectId(text) !== null) return [text];

@@ -18,6 +18,7 @@ import { Secret } from '../secret.ts';
 import { VERSION } from '../version.ts';
 import { clientOf, type DaemonOptions, remark, timeArg, withDaemon, writeLine } from './daemon.ts';
 import { connectionRemarks, eventText } from './events.ts';
+import { subjectOption } from './find-subject.ts';
 import { screenOf, tinted } from './table.ts';
 
 const STATE = z.object({ secret: z.string().refine((text) => parseSigningSecret(text) !== null) });
@@ -134,7 +135,7 @@ export function listenCommand(): Command {
       .option('--forward-to <url>', 'where the program listens, such as http://127.0.0.1:8000/hooks')
       .option('--print-secret', 'print the secret that they are signed with, and end')
       .option('--type <glob...>', 'of these types, with * and a leading !')
-      .option('--subject <id>', 'about this subject')
+      .option('--subject <id>', 'about this subject: its id, a hash, or metadata as key=value')
       .option('--since <time>', 'from then on, in the place of where it ended last', timeArg)
       .option(
         '--state <file>',
@@ -183,7 +184,7 @@ async function forward({ client, state, secret, target }: Forwarding, options: L
     remark('the secret to verify them with: export WEBHOOK_SECRET="$(intentwatch listen --print-secret)"');
   };
   try {
-    const wanted = { ...options, cursor };
+    const wanted = { ...options, subject: await subjectOption(client, options.subject), cursor };
     for await (const followed of followDaemon(client, wanted, {
       signal: stop.signal,
       onStart,

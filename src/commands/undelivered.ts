@@ -13,6 +13,7 @@ import {
   timeArg,
   withDaemon,
 } from './daemon.ts';
+import { subjectOption } from './find-subject.ts';
 import { nextAttempt, screenOf, table, utcTimeOfIso } from './table.ts';
 
 type UndeliveredOptions = DaemonOptions & {
@@ -34,13 +35,14 @@ export function undeliveredCommand(): Command {
       .argument('[receivers...]', 'only to these')
       .addOption(new Option('--state <state>', 'only these').choices(['retrying', 'dead']))
       .option('--type <glob...>', 'of these types, with * and a leading !')
-      .option('--subject <id>', 'about this subject')
+      .option('--subject <id>', 'about this subject: its id, a hash, or metadata as key=value')
       .option('--attempts', 'show what each of the last attempts was answered')
       .option('--limit <number>', 'how many', count, 100)
       .option('--cursor <cursor>', 'goes on where a list before ended'),
   ).action(async (receivers: string[], options: UndeliveredOptions) => {
-    const { state, type, subject, attempts, limit, cursor } = options;
+    const { state, type, attempts, limit, cursor } = options;
     const client = await clientOf(options);
+    const subject = await subjectOption(client, options.subject);
     const { items, next } = await pagesOf(limit, {
       most: 200,
       ...(cursor === undefined ? {} : { from: cursor }),

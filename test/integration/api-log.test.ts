@@ -153,6 +153,10 @@ test('events are listed by type, subject and time, the newest first as well, a p
   const [first] = made;
   const own = await call(`/events?subject=${first?.subject}`);
   expect(idsOf(own)).toEqual(made.filter(({ subject }) => subject === first?.subject).map(madeEventId));
+  const [, bare] = first?.subject.split(':') ?? [];
+  for (const nothing of [`subject=${bare}`, 'type=!*.updated']) {
+    expect((await call(`/events?${nothing}`)).status, nothing).toBe(400);
+  }
   const until = new Date(made[9]?.atMs ?? 0).toISOString();
   const since = new Date(made[5]?.atMs ?? 0).toISOString();
   expect(idsOf(await call(`/events?type=intent.*&since=${since}&until=${until}`))).toEqual(ids.slice(5, 9));

@@ -223,15 +223,7 @@ describe('track, ls, show, recheck and untrack', () => {
     expect((await run(url, track)).out).toContain('already');
     stage.setStatus(hash, 'pending');
     expect((await run(url, ['recheck', subject])).code).toBe(0);
-    const follow = await running(url, [
-      'events',
-      '--follow',
-      '--since',
-      '1h',
-      '--subject',
-      subject,
-      '--json',
-    ]);
+    const follow = await running(url, ['events', '--follow', '--since', '1h', '--subject', hash, '--json']);
     const [line] = await follow.line(/^\{.*"intent.pending".*$/);
     expect(JSON.parse(line)).toMatchObject({
       data: { subject: { id: subject }, metadata: { order: '77', who: 'me' } },
@@ -246,6 +238,16 @@ describe('track, ls, show, recheck and untrack', () => {
       expect(details).toMatchObject({ subject, metadata: { order: '77', who: 'me' } });
       expect(details.timeline.map(({ type }) => type)).toEqual(['intent.pending']);
     }
+    for (const args of [['events'], ['undelivered', 'broken']]) {
+      for (const id of [hash, 'order=77']) {
+        await eventually(`${args[0]} finds it by ${id}`, async () =>
+          (await run(url, [...args, '--subject', id])).out.includes(subject),
+        );
+      }
+    }
+    const none = await run(url, ['events', '--type', '!*.updated']);
+    expect(none).toMatchObject({ code: 1, out: '' });
+    expect(none.err).toContain('expected at least one pattern without "!"');
     await eventually('broken has refused it', async () =>
       (await run(url, ['undelivered', 'broken', '--attempts'])).out.includes('500 Internal'),
     );

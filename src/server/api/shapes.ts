@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { parseDuration } from '../../config/fields/fields.ts';
 import { RENDERED_EVENT } from '../../domain/events/event-schema.ts';
 import { MAX_GLOB_LENGTH } from '../../domain/events/filter.ts';
-import { readSubjectId } from '../../domain/subjects/subject.ts';
+import { readSubjectId, type SubjectId } from '../../domain/subjects/subject.ts';
 import { parseTime, TIME_EXPECTED, type TimeInput } from '../../operations/time.ts';
 import { SUBJECT_STATE } from '../../operations/timeline.ts';
 
@@ -32,11 +32,18 @@ export const PROBLEM = z
   })
   .meta({ id: 'Problem' });
 
+const SUBJECT_EXPECTED = { error: 'the id of a subject, such as intent:0x…' };
+
 export const SUBJECT_ID = z
-  .string()
-  .min(3, { error: 'the id of a subject, such as intent:0x…' })
-  .max(300, { error: 'the id of a subject, such as intent:0x…' })
-  .transform((text): string => readSubjectId(text) ?? text)
+  .string(SUBJECT_EXPECTED)
+  .min(3, SUBJECT_EXPECTED)
+  .max(300, SUBJECT_EXPECTED)
+  .transform((text, context): SubjectId => {
+    const subject = readSubjectId(text);
+    if (subject !== null) return subject;
+    context.addIssue({ code: 'custom', message: SUBJECT_EXPECTED.error });
+    return z.NEVER;
+  })
   .describe('The id of a subject, with its prefix, such as `intent:0x…`.');
 
 export const TIME = z.string({ error: TIME_EXPECTED }).transform((text, context): TimeInput => {
@@ -73,11 +80,30 @@ export function limitField({ most, preset }: { most: number; preset: number }) {
   return z.coerce.number({ error }).int({ error }).min(1, { error }).max(most, { error }).default(preset);
 }
 
-export const TYPE_GLOB = z
+const TYPE_GLOB = z
   .string({ error: 'an event type' })
   .regex(new RegExp(`^!?[A-Za-z0-9._*-]{1,${MAX_GLOB_LENGTH}}$`), {
     error: `an event type such as intent.filled, at most ${MAX_GLOB_LENGTH} characters with *, after a leading !`,
   });
+
+/** Refuses a list that selects nothing. */
+function selectsTypes(patterns: readonly string[]): boolean {
+  return patterns.length === 0 || patterns.some((pattern) => !pattern.startsWith('!'));
+}
+
+const SELECTS_TYPES = { error: 'at least one pattern without "!", like "*"' };
+
+/** Event types in a query; none: all. */
+export const TYPES = listField(TYPE_GLOB)
+  .refine(selectsTypes, SELECTS_TYPES)
+  .describe('Of these event types, with `*` and a leading `!`.');
+
+/** Event types in a body. */
+export const TYPE_LIST = z
+  .array(TYPE_GLOB, { error: 'a list of event types' })
+  .min(1)
+  .max(50)
+  .refine(selectsTypes, SELECTS_TYPES);
 
 export const NEXT = z
   .string()

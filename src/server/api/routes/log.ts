@@ -19,13 +19,12 @@ import {
   EVENT,
   EVENT_ID,
   limitField,
-  listField,
   NEXT,
   RECEIVER_NAME,
   SUBJECT_ID,
   spanField,
   TIME,
-  TYPE_GLOB,
+  TYPES,
   writeCursor,
 } from '../shapes.ts';
 import { CONSUMER_NAME } from './consumers.ts';
@@ -46,7 +45,7 @@ const BACKWARD = z.object({ log: LOG_PLACE.shape.log, before: LOG_PLACE.shape.af
 const CURSOR_ERROR = 'a cursor: `next` of an answer, or the id of an event of the stream';
 
 const FILTER = {
-  type: listField(TYPE_GLOB).describe('Of these event types, with `*` and a leading `!`.'),
+  type: TYPES,
   subject: SUBJECT_ID.exactOptional().describe('About this subject.'),
   since: TIME.exactOptional().describe('From when on; left out: all that are stored.'),
 };

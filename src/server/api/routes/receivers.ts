@@ -12,7 +12,7 @@ import {
 import { LOG_RANGE, resendTime } from '../../../operations/resend.ts';
 import { testReceiver } from '../../../operations/test-receiver.ts';
 import { type ApiContext, defineRoute, NO_INPUT, type RouteAnswer } from '../route.ts';
-import { EVENT_ID, RECEIVER_NAME, RETRIED, TIME, TYPE_GLOB } from '../shapes.ts';
+import { EVENT_ID, RECEIVER_NAME, RETRIED, TIME, TYPE_LIST } from '../shapes.ts';
 
 const NAMED = z.strictObject({ name: RECEIVER_NAME });
 
@@ -140,12 +140,7 @@ export const testOneReceiver = defineRoute({
 const RANGE = {
   since: TIME.describe('From when on.'),
   until: TIME.exactOptional().describe('Up to when; left out: the newest.'),
-  types: z
-    .array(TYPE_GLOB, { error: 'a list of event types' })
-    .min(1)
-    .max(50)
-    .exactOptional()
-    .describe('Only these types.'),
+  types: TYPE_LIST.exactOptional().describe('Only these types.'),
 };
 
 export const resendToReceiver = defineRoute({

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { walletField } from '../../../config/fields/addresses.ts';
 import { fitsMetadata, METADATA_ROOM, nameField } from '../../../config/fields/fields.ts';
 import { overdueField } from '../../../config/sections/subscription.ts';
-import { readSubjectId, type SubjectId } from '../../../domain/subjects/subject.ts';
 import {
   readNamed,
   TRACKED_KINDS,
@@ -12,6 +11,7 @@ import {
 } from '../../../operations/tracking.ts';
 import { ProblemError } from '../../problem.ts';
 import { defineRoute, NO_INPUT } from '../route.ts';
+import { SUBJECT_ID } from '../shapes.ts';
 
 /** Limits of the metadata that is stored with every tracked subject. */
 const MOST_MEMBERS = 50;
@@ -20,16 +20,6 @@ const LONGEST_VALUE = 1_000;
 const MOST_RECEIVERS = 100;
 
 const METADATA_EXPECTED = `at most ${MOST_MEMBERS} members of text, keys of up to ${LONGEST_KEY} and values of up to ${LONGEST_VALUE} characters`;
-
-const SUBJECT_ID = z
-  .string()
-  .transform((text, context): SubjectId => {
-    const subject = readSubjectId(text);
-    if (subject !== null) return subject;
-    context.addIssue({ code: 'custom', message: 'a subject id, such as intent:0x…' });
-    return z.NEVER;
-  })
-  .describe('The id of a subject, such as `intent:0x…`.');
 
 const TRACKED = z
   .object({

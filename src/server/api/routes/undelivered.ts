@@ -19,7 +19,7 @@ import {
   NEXT,
   RECEIVER_NAME,
   SUBJECT_ID,
-  TYPE_GLOB,
+  TYPES,
   writeCursor,
 } from '../shapes.ts';
 
@@ -36,7 +36,7 @@ export const listOfUndelivered = defineRoute({
   query: z.strictObject({
     receiver: listField(RECEIVER_NAME).describe('To one of these.'),
     state: z.enum(['retrying', 'dead']).exactOptional().describe('Only these.'),
-    type: listField(TYPE_GLOB).describe('Of these event types, with `*` and a leading `!`.'),
+    type: TYPES,
     subject: SUBJECT_ID.exactOptional().describe('About this subject.'),
     limit: limitField({ most: 200, preset: 50 }).describe('How many.'),
     cursor: cursorField(UNDELIVERED_PLACE).exactOptional().describe('`next` of the page before.'),
