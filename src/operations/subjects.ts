@@ -16,7 +16,7 @@ import { money } from '../domain/transfers/money.ts';
 import { ANY_ROUTE, type Leg, readTransfer, routeName } from '../domain/transfers/transfer.ts';
 import type { StoredSubscription } from '../store/definitions.ts';
 import type { ChangedSubject, SubjectEntry } from '../store/subjects.ts';
-import type { OperationContext } from './operation.ts';
+import { type OperationContext, UnknownError } from './operation.ts';
 import { isoTime, isoTimeOrNull } from './time.ts';
 
 /** A summary of a subject. */
@@ -37,7 +37,10 @@ export const SUBJECT = z
       .datetime()
       .nullable()
       .describe('Since when it waits, or waited last, on the upstream’s clock.'),
-    changedAt: z.iso.datetime().nullable().describe('When its last change was seen.'),
+    changedAt: z.iso
+      .datetime()
+      .nullable()
+      .describe('When its last event was made; of a subject without one, when its status was first seen.'),
     polledAt: z.iso.datetime().nullable().describe('When it was last polled with success.'),
     events: z.int().describe('How many events were made of it: its last `sequence`.'),
     upstreamUpdatedAt: z.int().nullable().describe("The record's `updatedAt` in Unix seconds."),
@@ -103,11 +106,15 @@ const TRACKED = ENDPOINT_GROUPS.flatMap((endpointGroup) =>
   endpointGroupKinds(endpointGroup).map((kind) => ({ endpointGroup, kind })),
 );
 
-/** Lists subjects, last changed first, then those without snapshot, and wallets. A page may be short or empty before the end. */
+/**
+ * Lists subjects, last changed first, then those without snapshot, and wallets. A page may be short or empty before the end.
+ * Throws an UnknownError for a subscription that never was.
+ */
 export async function listSubjects(
   { filter, from, limit }: { filter: SubjectFilter; from: SubjectPlace | null; limit: number },
   deps: OperationContext,
 ): Promise<SubjectPage> {
+  if (filter.subscription !== undefined) await checkSubscription(filter.subscription, deps);
   if (from !== null && 'list' in from) return listTracked({ filter, from, limit }, deps);
   const found: Subject[] = [];
   let last: ChangedSubject | null = from;
@@ -124,6 +131,17 @@ export async function listSubjects(
     checked += some.length;
   }
   return { subjects: found, next: last };
+}
+
+const MOST_NAMED = 20;
+
+async function checkSubscription(name: string, { redis, stores }: OperationContext): Promise<void> {
+  const names = await redis.hkeys(stores.registry.keys.subscriptions);
+  if (names.includes(name)) return;
+  const listed =
+    names.length === 0 ? 'one of the config' : `one of ${names.sort().slice(0, MOST_NAMED).join(', ')}`;
+  const more = names.length > MOST_NAMED ? ', …' : '';
+  throw new UnknownError(`found the subscription ${JSON.stringify(name)}, expected ${listed}${more}`);
 }
 
 async function listTracked(
@@ -208,7 +226,7 @@ export function summaryOf(
       snapshot === null ? null : proofOf({ subject: id, record: snapshot.record, flags: snapshot.flags }),
     overdue: snapshot?.flags.some((flag) => flag.startsWith('overdue:')) ?? false,
     pendingSince: pendingSince === null ? null : isoTime(pendingSince * 1_000),
-    changedAt: isoTimeOrNull(snapshot?.changedAtMs ?? changedAtMs),
+    changedAt: isoTimeOrNull(changedAtMs ?? snapshot?.changedAtMs ?? null),
     polledAt: isoTimeOrNull(seenAtMs),
     events: snapshot?.sequence ?? 0,
     upstreamUpdatedAt: snapshot?.updatedAt ?? null,

@@ -123,11 +123,12 @@ export async function readSubject(
   ]);
   const [newest = null] = await events.readAllAt(own);
   const last = eventOf(newest);
+  const changedAtMs = last === null ? null : Date.parse(last.timestamp);
   const entries = await events.readSomeAt(places.slice(0, limit));
   const shown = places.slice(0, entries.length);
   return {
     subject: {
-      ...summaryOf(subject, known, { subscriptions, changedAtMs: null, directory: deps.directory }),
+      ...summaryOf(subject, known, { subscriptions, changedAtMs, directory: deps.directory }),
       record: known.snapshot?.record ?? null,
       transfer: last === null ? null : transferFacts(last, deps.directory),
       checks: checked.map(checkDetails),

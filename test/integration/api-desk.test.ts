@@ -30,6 +30,27 @@ async function desk() {
 }
 
 describe('a transfer', () => {
+  test('is listed by its last event, whatever that changed, with the time of that', async () => {
+    const { hooks, stage } = await desk();
+    const changed = async (count: number, number: number): Promise<void> => {
+      stage.setStatus(hashOf(number), 'pending');
+      await hooks.backend.until((came) => came.length === count);
+    };
+    await changed(1, 1);
+    await changed(2, 2);
+    stage.setStatus(hashOf(1), 'filled');
+    await hooks.backend.until((came) => came.length === 3);
+    const before = await follow(stage, '/subjects?kind=intent');
+    stage.setStatus(hashOf(2), 'pending', { note: 'other' });
+    await hooks.backend.until((came) => came.length === 4);
+    const after = z
+      .array(z.object({ subject: z.string(), changedAt: z.string() }))
+      .parse(await follow(stage, '/subjects?kind=intent'));
+    expect(before.map((one) => Object(one).subject)).toEqual([INTENT, `intent:${hashOf(2)}`]);
+    expect(after.map(({ subject }) => subject)).toEqual([`intent:${hashOf(2)}`, INTENT]);
+    expect(after[0]?.changedAt.localeCompare(after[1]?.changedAt ?? '')).toBe(1);
+  });
+
   test('is found by its metadata, and its timeline shows each receiver, each event and each answer', async () => {
     const { hooks, stage } = await desk();
     stage.setStatus(hashOf(1), 'pending');

@@ -30,7 +30,7 @@ export type ApiStage = {
   url: string;
   config: TestConfig;
   write: (config: TestConfig) => Promise<void>;
-  setStatus: (intent: string, status: string) => void;
+  setStatus: (intent: string, status: string, more?: JsonObject) => void;
   call: (call: Call) => Promise<Answered>;
   /** Ends polling, so that only requests and deliveries change Redis. */
   stopPolling: () => Promise<void>;
@@ -52,11 +52,11 @@ export async function apiStage(
     metadata?: Record<string, string>;
   },
 ): Promise<ApiStage> {
-  const statuses = new Map<string, { status: string; updatedAt: number }>();
+  const statuses = new Map<string, { status: string; updatedAt: number; more: JsonObject }>();
   const upstream = new ScriptedUpstream(({ query }): Scripted => {
     const hash = query.intentHash ?? '';
-    const shown = statuses.get(hash) ?? { status: 'unknown', updatedAt: null };
-    return { records: [intentRecord(hash, shown.status, shown.updatedAt)] };
+    const shown = statuses.get(hash) ?? { status: 'unknown', updatedAt: null, more: {} };
+    return { records: [intentRecord(hash, shown.status, shown.updatedAt, shown.more)] };
   });
   await upstream.start();
   later(() => upstream.close());
@@ -96,8 +96,8 @@ export async function apiStage(
     url,
     config,
     write,
-    setStatus: (intent, status) =>
-      statuses.set(intent, { status, updatedAt: Math.floor(Date.now() / 1_000) }),
+    setStatus: (intent, status, more = {}) =>
+      statuses.set(intent, { status, updatedAt: Math.floor(Date.now() / 1_000), more }),
     call: (call) => callApi(url, call),
     stopPolling: () => daemon.stopPolling(),
   };

@@ -1,6 +1,9 @@
 import { z } from 'zod';
+import { walletField } from '../../../config/fields/addresses.ts';
+import { editDistance } from '../../../domain/edit-distance.ts';
 import { PROOF_OUTCOMES } from '../../../domain/proof/proof-flags.ts';
 import { isPollable } from '../../../domain/subjects/kinds.ts';
+import { SUBJECT_KINDS } from '../../../domain/subjects/subject.ts';
 import { knownSubject, RefusedError } from '../../../operations/operation.ts';
 import {
   DELIVERIES_PLACE,
@@ -25,6 +28,19 @@ import {
 
 const WORD = z.string({ error: 'a word' }).min(1).max(200);
 
+const KINDS: readonly string[] = SUBJECT_KINDS.filter((kind) => kind !== 'other');
+
+const KIND_EXPECTED = { error: `one of ${KINDS.join(', ')}, or a kind of the upstream’s own` };
+
+/** The upstream may have any kind, but one that differs by a character from ours is a misspelling. */
+const KIND = z
+  .string(KIND_EXPECTED)
+  .regex(/^[a-z][a-z0-9-]{0,31}$/, KIND_EXPECTED)
+  .refine(
+    (word) => KINDS.includes(word) || KINDS.every((kind) => editDistance(word, kind) > 1),
+    KIND_EXPECTED,
+  );
+
 const METADATA = z
   .string({ error: 'key=value' })
   .regex(/^[^=]+=/, { error: 'key=value' })
@@ -48,11 +64,11 @@ export const listWatched = defineRoute({
     'Those that changed last come first; behind them come those of which the upstream has reported nothing yet, and wallets, in no order. One request reads about 500 subjects: a page can be short, or empty, and still carry `next`.',
   scope: 'read',
   query: z.strictObject({
-    kind: listField(WORD).describe('Of these kinds, such as `intent`.'),
+    kind: listField(KIND).describe('Of these kinds, such as `intent`.'),
     status: listField(WORD.transform((word) => word.toLowerCase())).describe('In one of these statuses.'),
-    wallet: WORD.exactOptional().describe(
-      'Shown by pages of this watched wallet, or naming it in the record.',
-    ),
+    wallet: walletField
+      .exactOptional()
+      .describe('Shown by pages of this watched wallet, or naming it in the record.'),
     subscription: WORD.exactOptional().describe('To which this subscription leads.'),
     metadata: listField(METADATA).describe('With this metadata, as `key=value`. All of several must hold.'),
     mentions: WORD.exactOptional().describe(
@@ -71,6 +87,7 @@ export const listWatched = defineRoute({
     cursor: cursorField(SUBJECT_PLACE).exactOptional().describe('`next` of the page before.'),
   }),
   answers: { 200: { description: 'Some of them.', schema: SUBJECT_PAGE } },
+  problems: { 404: 'There is no such subscription.' },
   handle: async ({ query }, { deps }) => {
     const { kind, status, limit, cursor = null, age, proof, ...rest } = query;
     const filter = {
