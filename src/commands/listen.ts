@@ -181,7 +181,10 @@ async function forward({ client, state, secret, target }: Forwarding, options: L
     remark(
       `forwarding the events of ${client.url} to ${target}, ${cursor === null ? '' : 'from where it ended last, '}signed`,
     );
-    remark('the secret to verify them with: export WEBHOOK_SECRET="$(intentwatch listen --print-secret)"');
+    const file = options.state === undefined ? '' : ` --state '${options.state.replaceAll("'", "'\\''")}'`;
+    remark(
+      `the secret to verify them with: export WEBHOOK_SECRET="$(intentwatch listen --print-secret${file})"`,
+    );
   };
   try {
     const wanted = { ...options, subject: await subjectOption(client, options.subject), cursor };
