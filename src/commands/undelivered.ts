@@ -186,7 +186,7 @@ export function retryCommand(): Command {
     const left = gone > 0 ? `; ${gone} are of events that have left the log` : '';
     print(options, {
       raw,
-      text: () => `${renewed} of ${deadLetters} dead letters of ${receiver} are delivered again${left}`,
+      text: () => `${renewed} of ${deadLetters} dead letters of ${receiver} are queued again${left}`,
     });
   });
 }

@@ -77,7 +77,7 @@ function Card({ receiver, canAct, notify, refresh }) {
             ? html`<${Action} kind="primary" label=${`Enable ${name}`} onAct=${() => send('enable', () => `${name} gets what it missed.`)}>Enable<//>`
             : html`<${Action} label=${`Pause ${name}`} onAct=${() => send('pause', () => `${name} is paused; its events wait.`)}>Pause<//>`
       }
-      ${deadLetters > 0 && html`<${Action} label=${`Retry ${deadLetters} given up for ${name}`} onAct=${() => send('retry', (result) => `${result.renewed} of ${result.deadLetters} are delivered again.`, {})}>Retry ${deadLetters}<//>`}
+      ${deadLetters > 0 && html`<${Action} label=${`Retry ${deadLetters} given up for ${name}`} onAct=${() => send('retry', (result) => `${result.renewed} of ${result.deadLetters} are queued again.`, {})}>Retry ${deadLetters}<//>`}
       <span class="field">
         <label class="visually-hidden" for=${`since-${name}`}>Resend to ${name} the events of the last</label>
         <select id=${`since-${name}`} value=${since} onChange=${(/** @type {{ currentTarget: HTMLSelectElement }} */ event) => setSince(event.currentTarget.value)}>

@@ -172,10 +172,9 @@ async function storedOf(
   name: string,
   deps: AddedReceiverDeps,
 ): Promise<{ encrypted: string; definition: JsonObject }> {
-  const encryption = encryptionOf(deps);
   const encrypted = await deps.store.of(name);
   if (encrypted === null) return refuseUnknown(name);
-  const definition = openDefinition(name, encrypted, encryption);
+  const definition = openDefinition(name, encrypted, encryptionOf(deps));
   if (definition !== null) return { encrypted, definition };
   throw new RefusedError(
     `found the receiver "${name}" encrypted with another key, expected the server.secretsKey that it was made with`,

@@ -65,7 +65,13 @@ export async function resendTime(
   const [oldest] = (await events.after('0-0', 1)).entries;
   const newestMs = msOf(end);
   const untilMs = until === null ? Math.max(nowMs, newestMs) + 1 : timeMs(until, nowMs);
-  if (sinceMs >= untilMs) throw new RefusedError('found a since that is not before until, expected it to be');
+  if (sinceMs >= untilMs) {
+    throw new RefusedError(
+      until === null
+        ? 'found a since in the future, expected one before now'
+        : 'found a since that is not before until, expected it to be',
+    );
+  }
   const id = replayIdOf(key, name);
   await deps.stores.replays.request(id, {
     receiver: name,

@@ -245,6 +245,15 @@ describe('track, ls, show, recheck and untrack', () => {
         );
       }
     }
+    for (const [option, value, expected] of [
+      ['--kind', 'intents', 'expected one of intent, wallet'],
+      ['--wallet', '0x12', 'expected an EVM address with 40 hex digits'],
+      ['--subscription', 'nope', 'expected one of order-1, order-2'],
+    ] as const) {
+      const refused = await run(url, ['ls', option, value]);
+      expect(refused, option).toMatchObject({ code: 1, out: '' });
+      expect(refused.err).toContain(expected);
+    }
     const none = await run(url, ['events', '--type', '!*.updated']);
     expect(none).toMatchObject({ code: 1, out: '' });
     expect(none.err).toContain('expected at least one pattern without "!"');
@@ -318,13 +327,16 @@ describe('undelivered, retry and resend', () => {
       /^hook +dead +evt_\S+ +intent.filled .* 500 Internal Server Error$/m,
     );
 
+    expect((await run(url, ['retry', 'hook', '--status', 'abc'])).err).toContain(
+      'expected an HTTP or SMTP code such as 503, or none',
+    );
     expect((await run(url, ['retry', 'hook'])).err).toContain('found none of events, --all and filters');
     const unknown = await run(url, ['retry', 'hook', ids[0] ?? '', `evt_${'0'.repeat(40)}`]);
     expect(unknown).toMatchObject({ code: 1 });
     expect(unknown.err).toContain('nothing was done');
     hook.answer = () => 204;
     expect((await run(url, ['retry', 'hook', '--all'])).out).toBe(
-      '3 of 3 dead letters of hook are delivered again',
+      '3 of 3 dead letters of hook are queued again',
     );
     await stage.drained('hook');
     expect((await run(url, ['undelivered'])).out).toBe('nothing is undelivered');
@@ -342,6 +354,13 @@ describe('undelivered, retry and resend', () => {
       '2 events sent once more: 2 delivered',
     );
     expect(hook.ids.slice(6)).toEqual([ids[0], ids[1], ids[0], ids[1]]);
+    const future = ['--since', '2130-01-01T00:00:00Z'];
+    expect((await run(url, ['resend', '--to', 'hook', ...future])).err).toContain(
+      'found a since in the future',
+    );
+    expect((await run(url, ['receivers', 'rotate', 'hook'])).err).toContain(
+      'those of the config are changed in its file',
+    );
     expect((await run(url, ['resend', '--since', '1h'])).err).toContain('found --since without --to');
   });
 });
@@ -434,11 +453,23 @@ describe('listen and events --follow', () => {
     await second.end('SIGTERM');
 
     const other = await open.started(new Hook());
+    const state = env.XDG_STATE_HOME;
     const moved = await running(
       way,
-      ['listen', '--forward-to', other.url, '--type', 'intent.*', '--since', '1h'],
+      [
+        'listen',
+        '--forward-to',
+        other.url,
+        '--type',
+        'intent.*',
+        '--since',
+        '1h',
+        '--state',
+        `${state}/intentwatch/listen.json`,
+      ],
       env,
     );
+    await moved.line(/listen --print-secret --state '\/.+\/intentwatch\/listen\.json'\)/);
     await other.until((came) => came.length === 4);
     await moved.end('SIGTERM');
     expect(other.ids).toEqual(made.map(madeEventId));

@@ -139,7 +139,7 @@ export const RESENT_SUBJECT = RESENT.extend({
 
 export const RETRIED = z
   .object({
-    renewed: z.int().describe('How many are delivered again.'),
+    renewed: z.int().describe('How many are queued again.'),
     deadLetters: z.int().describe('Of how many.'),
     gone: z.int().describe('How many cannot be: their events have left the log.'),
   })

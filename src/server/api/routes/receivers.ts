@@ -137,6 +137,8 @@ export const testOneReceiver = defineRoute({
   }),
 });
 
+const CODE = 'an HTTP or SMTP code such as 503, or none';
+
 const RANGE = {
   since: TIME.describe('From when on.'),
   until: TIME.exactOptional().describe('Up to when; left out: the newest.'),
@@ -192,7 +194,9 @@ export const retryOfReceiver = defineRoute({
       ...RANGE,
       since: RANGE.since.exactOptional(),
       statuses: z
-        .array(z.string({ error: 'a code' }), { error: 'a list of codes' })
+        .array(z.string({ error: CODE }).regex(/^([1-5]\d\d|none)$/, { error: CODE }), {
+          error: 'a list of codes',
+        })
         .min(1)
         .max(50)
         .exactOptional()
