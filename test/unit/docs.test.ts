@@ -43,6 +43,8 @@ describe('README', () => {
 
   test('shows the program that verifies with a library', async () => {
     expect(codesIn(README, 'ts')).toEqual([await read('examples/verify-webhook/standard-webhooks.ts')]);
+    // `npm init` writes "type": "commonjs": there only .mts is a module.
+    expect(README).toContain('here as `hooks.mts`');
   });
 });
 
