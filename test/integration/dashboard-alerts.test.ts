@@ -52,6 +52,17 @@ test('every alert has a summary that is always the same, and its place in the ru
   }
 });
 
+test('a command that an alert names is in its runbook', async () => {
+  const runbook = await readFile(RUNBOOK_FILE, 'utf8');
+  const named = ALERTS.flatMap(({ annotations }) =>
+    [...annotations.description.matchAll(/(intentwatch [a-z -]+) (?:lists|shows) /g)].map(
+      ([, command = '']) => command,
+    ),
+  );
+  expect(named).toContain('intentwatch ls --status refundable expired failed');
+  expect(named.filter((command) => !runbook.includes(command))).toEqual([]);
+});
+
 test(`a healthy daemon sets off no alert in two hours${unlessInstalled}`, options, async () => {
   const quiet = [1, 5, 15, 45, 75, 119].map((minutes) => ({
     expr: 'ALERTS{alertstate="firing"}',

@@ -42,7 +42,7 @@ test(
       labels: { job: 'intentwatch', severity: 'critical' },
       annotations: {
         summary: 'Money is stuck: transfers have expired, failed or are to be refunded.',
-        description: `${count} transfers are neither delivered nor paid back. They have sent, as far as is known: ${values}. intentwatch ls --status refundable lists those whose funds can be claimed back.`,
+        description: `${count} transfers are neither delivered nor paid back. They have sent, as far as is known: ${values}. intentwatch ls --status refundable expired failed lists them.`,
         runbook_url: 'docs/operations.md#intentwatchmoneystuck',
       },
     });
