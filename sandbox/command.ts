@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander';
+import type { z } from 'zod';
 import { type Fault, faultSchema } from './faults/fault.ts';
 import { WIRES, type Wire } from './quotes/quote-shape.ts';
 import { Sandbox } from './sandbox.ts';
@@ -151,10 +152,19 @@ function addFault(text: string, earlier: Fault[]): Fault[] {
   const keys = ['type', ...pairs.map(([key]) => key)];
   const twice = keys.find((key, at) => keys.indexOf(key) !== at);
   if (twice !== undefined) throw new InvalidArgumentError(`${twice}: found twice, expected once`);
-  const fault = faultSchema.safeParse({ ...Object.fromEntries(pairs), type });
+  const found = new Map<PropertyKey, string | number>([...pairs, ['type', type]]);
+  const fault = faultSchema.safeParse(Object.fromEntries(found));
   if (fault.success) return [...earlier, fault.data];
-  const problems = fault.error.issues.map(({ path, message }) => `${path.join('.') || type}: ${message}`);
-  throw new InvalidArgumentError(problems.join('; '));
+  throw new InvalidArgumentError(fault.error.issues.map((issue) => problemOf(issue, found)).join('; '));
+}
+
+function problemOf(issue: z.core.$ZodIssue, members: ReadonlyMap<PropertyKey, string | number>): string {
+  if (issue.code === 'unrecognized_keys') return `found ${issue.keys.join(', ')}, expected none of these`;
+  const [name = ''] = issue.path;
+  const found = members.get(name) ?? '';
+  // Of "Invalid input: expected number, received undefined" the expected value alone: the schema has no value.
+  const [, expected] = /expected (.*?)(?:, received .*)?$/.exec(issue.message) ?? [];
+  return `${String(name)}: found ${found === '' ? 'none' : JSON.stringify(found)}, expected ${expected ?? issue.message}`;
 }
 
 function number(text: string): number {

@@ -11,7 +11,7 @@ const program = new Command('intentwatch')
   .showHelpAfterError('intentwatch --help lists the commands, intentwatch COMMAND --help what one takes.')
   .addHelpText(
     'after',
-    `\nExit codes: ${EXIT.done} done, ${EXIT.badConfig} bad config, ${EXIT.tryAgain} try again, ${EXIT.interrupted} interrupted twice, ${EXIT.failed} anything else.`,
+    `\nExit codes: ${EXIT.done} done, ${EXIT.failed} failed, ${EXIT.tryAgain} try again, ${EXIT.badConfig} bad config, ${EXIT.interrupted} interrupted twice; of verify also ${EXIT.usage}, ${EXIT.badInput} and ${EXIT.unforeseen} (verify --help).`,
   );
 
 // A program that reads the output may end first, as `head` does.

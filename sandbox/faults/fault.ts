@@ -4,7 +4,7 @@ import { PROBLEMS, type ProblemCode } from '../endpoints/problem.ts';
 
 /** Scope of every fault: a prefix of paths, and the share of affected answers. */
 const scope = {
-  path: z.string().startsWith('/').default('/'),
+  path: z.string().startsWith('/', { error: 'expected a path that begins with /' }).default('/'),
   rate: z.number().min(0).max(1).default(1),
 };
 

@@ -1,5 +1,6 @@
-import type { Argument, Command, Option } from 'commander';
+import { type Argument, Command, type Option } from 'commander';
 import { COMMANDS, type CommandGroup } from '../../src/commands/commands.ts';
+import { withDaemon } from '../../src/commands/daemon.ts';
 
 /** Generates the page of all commands from the output of `--help`. Paths are relative to the repository. */
 export async function generateCommandFiles(): Promise<{ path: string; content: string }[]> {
@@ -24,8 +25,12 @@ const INTRODUCTION = `# Commands
 \`intentwatch COMMAND --help\` shows the same. How \`intentwatch\` comes onto your path is in [install.md](install.md).
 
 Exit codes: 0 done, 1 failed, 75 try again later (no daemon, no Redis), 78 a setting is wrong (config, address, token), 130
-interrupted twice. In a pipe, and with \`NO_COLOR\` set, there are no colours; a table that is wider than the terminal
-becomes blocks of lines.`;
+interrupted twice. [\`verify\`](#intentwatch-verify-id) also has 64, 65 and 70. In a pipe, and with \`NO_COLOR\` set, there
+are no colours; a table that is wider than the terminal becomes blocks of lines.
+
+Every command that sends requests to a daemon has these options, which are not repeated below:
+
+${tableOf(withDaemon(new Command()).options.map(optionRow))}`;
 
 const REQUESTS =
   'They send requests to the [API](api.md) of a running daemon: the one of `--url` or `INTENTWATCH_URL`, else of `server` in the config. The token is read from `INTENTWATCH_TOKEN`, and is never an argument. `--json` prints what the API answered.';
@@ -66,7 +71,7 @@ const CLONE = `## From a clone
 | \`npm run fuzz\` | 10,000 random requests to each endpoint of the sandbox |`;
 
 /** Options that locate the daemon; the page lists them once, above. */
-const SHARED = ['--url', '--allow-insecure', '--json'];
+const SHARED = ['--url', '--config', '--allow-insecure', '--json'];
 
 function sectionsOf(command: Command, before: string): string[] {
   const words = [before, command.name()].join(' ');
@@ -74,15 +79,19 @@ function sectionsOf(command: Command, before: string): string[] {
   const title = [words, ...given].join(' ');
   const callsDaemon = command.options.some(({ long }) => long === '--allow-insecure');
   const options = command.options.filter(
-    ({ long, hidden }) => !hidden && !(callsDaemon && [...SHARED, '--config'].includes(long ?? '')),
+    ({ long, hidden }) => !hidden && !(callsDaemon && SHARED.includes(long ?? '')),
   );
   const rows = [...command.registeredArguments.map(argumentRow), ...options.map(optionRow)];
   const own = [
     `### \`${title}\``,
     escaped(command.description()),
-    ...(rows.length === 0 ? [] : [['| | |', '|---|---|', ...rows].join('\n')]),
+    ...(rows.length === 0 ? [] : [tableOf(rows)]),
   ];
   return [...own, ...command.commands.flatMap((one) => sectionsOf(one, words))];
+}
+
+function tableOf(rows: readonly string[]): string {
+  return ['| | |', '|---|---|', ...rows].join('\n');
 }
 
 function argumentWord(argument: Argument): string {
