@@ -1,8 +1,9 @@
-import { access, readFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { access, readdir, readFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
+import { links } from '../support/markdown.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
@@ -56,7 +57,7 @@ test('the files that the container reads come into its build', async () => {
   const { files } = z.object({ files: z.array(z.string()) }).parse(JSON.parse(packageJson ?? ''));
   const used = new Set((ignored ?? '').split('\n').map((line) => line.replace(/^!/, '')));
   const needed = [
-    ...files.filter((file) => file !== 'dist'),
+    ...files.filter((file) => file !== 'dist' && !file.startsWith('!')),
     'src',
     'sandbox',
     'demo',
@@ -66,4 +67,25 @@ test('the files that the container reads come into its build', async () => {
   ];
   expect(needed.filter((file) => !used.has(file))).toEqual([]);
   for (const base of dockerfile?.match(/^FROM \S+/gm) ?? []) expect(base).toMatch(/:\d+\.\d+\.\d+-/);
+});
+
+test('pages of the package link to nothing that it lacks, except to tests', async () => {
+  const { files } = z
+    .object({ files: z.array(z.string()) })
+    .parse(JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')));
+  const packed = [...files, 'README.md', 'LICENSE', 'test/'];
+  const folders = ['docs', 'examples'];
+  const listed = await Promise.all(folders.map((one) => readdir(join(ROOT, one), { recursive: true })));
+  const pages = [
+    ...['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md'],
+    ...listed.flatMap((some, index) => some.map((file) => join(folders[index] ?? '', file))),
+  ].filter((file) => file.endsWith('.md'));
+  const missing: string[] = [];
+  for (const page of pages) {
+    for (const { path } of links(await readFile(join(ROOT, page), 'utf8'))) {
+      const target = join(dirname(page), path);
+      if (path !== '' && !packed.some((one) => target.startsWith(one))) missing.push(`${page}: ${path}`);
+    }
+  }
+  expect(missing).toEqual([]);
 });
