@@ -30,7 +30,7 @@ export const configSchema = mapping({
         'Where the embedded Redis stores its data, relative to the config file. A file in it also has what the process has seen of Redis, by which a start finds that Redis went back: give it a place that outlasts restarts beside a `redis.url` too.',
       label: 'path',
     }),
-  retention: durationField({ min: '1m', max: '3650d' }).prefault('30d').meta({
+  retention: durationField({ min: '4d', max: '3650d' }).prefault('30d').meta({
     description:
       'How long events, what became of their deliveries, and what has ended are stored; the states of what has ended stay known in a compact form until a sweep of their whole wallet has not shown them for as long again. At least 4 days, and a day more than twice `polling.fullSweepEvery`. No shorter than the `disableAfter` and the retries of any receiver.',
     label: 'duration',
