@@ -14,5 +14,6 @@ test('a type that is wrong is named as it was found, alone or one of several', (
   expect(issuesOf(['in tent'])).toEqual([wrong]);
   expect(issuesOf(['intent.*', 'in tent'])).toEqual([{ ...wrong, place: 'query.type.1' }]);
   expect(issuesOf('x'.repeat(129))).toEqual([{ ...wrong, found: `"${'x'.repeat(60)}"…` }]);
-  expect(issuesOf('!intent.*')).toEqual([]);
+  expect(issuesOf(['*', '!intent.*'])).toEqual([]);
+  expect(issuesOf('!intent.*')).toMatchObject([{ place: 'query.type', found: '"!intent.*"' }]);
 });
