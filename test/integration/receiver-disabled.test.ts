@@ -1,9 +1,21 @@
 import { describe, expect, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/commands.ts';
-import { CLAIM_KEY, deliveryStage, HOUR_MS, happen, hourOfEvents } from '../support/delivery-stage.ts';
+import { syncConfig } from '../../src/store/sync-config.ts';
+import {
+  CLAIM_KEY,
+  deliveryStage,
+  HOUR_MS,
+  happen,
+  hourOfEvents,
+  orderOf,
+  recordOne,
+} from '../support/delivery-stage.ts';
+import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { appendEvents, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
+import { ONE, wantedOf } from '../support/registry-stage.ts';
+import { relayStage } from '../support/relay-stage.ts';
 
 const open = opening();
 
@@ -179,4 +191,47 @@ test('a receiver that its operator enables stays off when it is disabled again b
   expect(await stage.states.disable('hook')).toBe('disabled');
   expect(await stage.states.resume((await stage.lease.hold()) ?? '', 'hook', 1)).toBe('held');
   expect(await stage.states.condition('hook')).toMatchObject({ state: 'disabled', disabledBy: 'operator' });
+});
+
+test('a success of an attempt that was under way when failures disabled its receiver enables it', async () => {
+  const stage = relayStage(open.later);
+  const { redis, keys, registry, stores } = stage;
+  await syncConfig(registry, wantedOf({ s: { subject: ONE, receivers: ['backend'] } }), '0-0');
+  const atMs = await redisTimeMs(redis);
+  const sequences = [1, 2, 3, 4, 5];
+  await appendEvents(
+    redis,
+    keys,
+    sequences.map((sequence) => ({ subject: ONE, sequence, atMs, key: `s|${ONE}` })),
+  );
+  await stage.advance(['backend']);
+  const claim = async (process: string, most: number, held: string[] = []): Promise<string[]> => {
+    const claims = await stores.deliveries.claim('backend', { process, order: orderOf({ most, held }) });
+    return claims.claimed.map(({ id }) => id);
+  };
+  const record = async (process: string, id: string, isDelivered: boolean): Promise<void> => {
+    const attempt = { smtpCode: null, durationMs: 1, answer: '', atMs, nextAtMs: null } as const;
+    await recordOne(stores.deliveries, 'backend', {
+      ids: [id],
+      nowMs: atMs,
+      attempt: isDelivered
+        ? { ...attempt, outcome: 'delivered', httpStatus: 204, reason: '' }
+        : { ...attempt, outcome: 'failed', httpStatus: 500, reason: 'HTTP 500' },
+      outcome: isDelivered ? 'delivered' : 'dead',
+      nextAtMs: null,
+      counts: true,
+      answer: '',
+      restMs: null,
+      disableAfterMs: 1,
+      process,
+    });
+  };
+  for (const id of await claim('other', 3)) await record('other', id, false);
+  const [mine = ''] = await claim('own', 1);
+  const [theirs = ''] = await claim('other', 1);
+  await eventually('the span is over', async () => (await redisTimeMs(redis)) > atMs + 5);
+  await record('other', theirs, false);
+  expect((await stores.receivers.condition('backend')).state).toBe('disabled');
+  await record('own', mine, true);
+  expect((await stores.receivers.condition('backend')).state).toBe('enabling');
 });

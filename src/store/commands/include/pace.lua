@@ -11,6 +11,8 @@
   |          | PROBE_FIRST_MS to PROBE_MOST_MS apart: in  |                                                            |
   |          | turns the newest of all and the next older |                                                            |
   | disabled | none, and the relay opens nothing          | its operator ─► enabling                                   |
+  |          |                                            | failures had disabled it, and an attempt from before       |
+  |          |                                            | succeeds ─► enabling                                       |
   | enabling | none                                       | the relay, with all that was held queued ─► ok             |
   | paused   | none, and the relay opens nothing          | its operator ─► ok; its operator ─► disabled               |
 
@@ -158,6 +160,9 @@ local function paceSucceeded(pace, count, claimedAt, pending, template)
   local stored = redis.call('HMGET', receiver, 'state', 'restedAt', 'reported', 'since', 'failures', 'refused', 'refusals', 'accepted')
   redis.call('HSET', receiver, 'lastSuccessAt', whole(pace.now), 'accepted', whole(acceptedOf(stored[8]) + count))
   local state = stored[1] or 'ok'
+  if state == 'disabled' and redis.call('HGET', receiver, 'disabledBy') == 'failures' then
+    if claimedAt <= (numberOf(receiver, 'disabledAt') or 0) then setState(receiver, 'enabling') end
+  end
   if isHeld(state) then return '', false end
   local forward = false
   -- An attempt that was under way when the receiver requested a wait has no meaning for the time after it.
