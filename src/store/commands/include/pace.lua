@@ -32,12 +32,13 @@
   Redis's clock can jump. A time further ahead than any that is ever set counts as over, and the span of nothing but failures is
   measured by the confirmed time (`certain`; see store/confirmed-time.ts).
 
-  hash `state`, `notBefore` (ms, of the next attempt), `span` (ms, of the wait until then), `restedAt` (ms, of its last request
-  for a wait), `probes` (in a row), `probed` and `probedNewest` (turns of the last deliveries that were tried alone: of one in
-  their order, and of the newest), `failures` and `refused` (in a row, and the first ids of those), `refusals` (with those that request a wait), `successes` (in a row, while something is
-  reported), `since` (confirmed ms, first failure after the last success), `reported`, `recoveredAt`, `lastSuccessAt`,
-  `accepted` (number of all successes), `lastErrorAt`, `lastError`, `disabledAt`, `disabledBy`, `pausedAt` (ms), `sequence` (of
-  the operator's events), `slot` (ms, of the next attempt under a rate limit).
+  hash `state`, `notBefore` (ms, of the next attempt), `span` (ms, of the wait until then), `restedAt` (ms, of its last
+  request for a wait), `probes` (in a row), `probed` and `probedNewest` (turns of the last deliveries that were tried alone:
+  of one in their order, and of the newest), `failures` and `refused` (in a row, and the first ids of those), `refusals` (with
+  those that request a wait), `successes` (in a row, while something is reported), `since` (confirmed ms, first failure after
+  the last success), `reported`, `recoveredAt`, `lastSuccessAt`, `accepted` (number of all successes), `lastErrorAt`,
+  `lastError`, `disabledAt`, `disabledBy`, `pausedAt` (ms), `sequence` (of the operator's events), `slot` (ms, of the next
+  attempt under a rate limit).
 ]]
 local FAILING_AFTER = 4
 local BREADTH = 3
