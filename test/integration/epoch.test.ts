@@ -190,7 +190,11 @@ test('of several processes with folders of their own, a stop of the machine begi
       JSON.stringify({ ...stored, run: { ...stored.run, boot: 'o', server: 'o' } }),
     );
   }
-  for (const folder of folders) expect((await process(folder)).epoch.begun.epoch).toBe(2);
+  for (const folder of folders) {
+    const { epoch } = await process(folder);
+    expect(epoch.begun.epoch).toBe(2);
+    await epoch.synchronised();
+  }
 });
 
 test('an ordered end is in the file', async () => {

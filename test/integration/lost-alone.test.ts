@@ -14,6 +14,13 @@ const { later, started } = opening();
 const HASH = hashOf(9);
 const QUICK = { polling: { shortestWait: '1s', longestWait: '1s' } };
 
+/** The config of a daemon with one receiver. */
+function configOf(baseUrl: string, hook: Hook, subscriptions: TestConfig['subscriptions']): TestConfig {
+  const redisUrl = inject('redisUrl');
+  const receivers = { hook: { url: hook.url } };
+  return { baseUrl, redisUrl, prefix: testPrefix(), receivers, subscriptions, more: QUICK };
+}
+
 /** A daemon that has reported one transfer; `tracks`: it is tracked through the API, and no subscription names it. */
 async function stage({ tracks = false } = {}) {
   const redis = new Redis(inject('redisUrl'));
@@ -21,15 +28,8 @@ async function stage({ tracks = false } = {}) {
   const statuses = new Map([[HASH, 'pending']]);
   const upstream = await started(upstreamOfStatuses(statuses));
   const hook = await started(new Hook());
-  const prefix = testPrefix();
-  const config: TestConfig = {
-    baseUrl: upstream.url,
-    redisUrl: inject('redisUrl'),
-    prefix,
-    receivers: { hook: { url: hook.url } },
-    subscriptions: tracks ? [] : [{ name: 's', intents: [HASH], receivers: ['hook'] }],
-    more: QUICK,
-  };
+  const named = [{ name: 's', intents: [HASH], receivers: ['hook'] }];
+  const config = configOf(upstream.url, hook, tracks ? [] : named);
   const run = await reloadable(config, { later });
   const post = async (path: string, body?: object): Promise<number> => {
     const sent =
@@ -40,7 +40,7 @@ async function stage({ tracks = false } = {}) {
   };
   if (tracks) await post('/subjects', { kind: 'intent', id: HASH, receivers: ['hook'] });
   await hook.until((came) => came.length === 1);
-  return { redis, keys: new Keys(prefix), statuses, hook, config, run, post };
+  return { redis, keys: new Keys(config.prefix), statuses, hook, config, run, post };
 }
 
 describe('the next change is delivered', () => {
@@ -84,15 +84,8 @@ describe('the next change is delivered', () => {
     };
     const upstream = await started(new ScriptedUpstream(() => ({ records: [...records.values()] })));
     const hook = await started(new Hook());
-    const prefix = testPrefix();
-    const config: TestConfig = {
-      baseUrl: upstream.url,
-      redisUrl: inject('redisUrl'),
-      prefix,
-      receivers: { hook: { url: hook.url } },
-      subscriptions: [{ name: 's', wallets: [`0x${'5'.repeat(40)}`], receivers: ['hook'] }],
-      more: QUICK,
-    };
+    const wallets = [`0x${'5'.repeat(40)}`];
+    const config = configOf(upstream.url, hook, [{ name: 's', wallets, receivers: ['hook'] }]);
     const run = await reloadable(config, { later });
     const startedAt = Math.floor(Date.now() / 1_000);
     const passes = (seconds: number) => (): boolean => Date.now() / 1_000 > startedAt + seconds;
@@ -100,7 +93,7 @@ describe('the next change is delivered', () => {
     add(11);
     await hook.until((came) => came.length === 1);
     await run.daemon.close();
-    await redis.del(new Keys(prefix).wanted);
+    await redis.del(new Keys(config.prefix).wanted);
     add(12);
     await eventually('the transfer is older than the next start', passes(9));
     await reloadable(config, { later, file: run.file });

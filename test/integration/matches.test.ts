@@ -10,6 +10,18 @@ import { ONE, registryStage, TWO, wantedOf } from '../support/registry-stage.ts'
 
 const { later } = opening();
 
+/** Sequences of the logged events that a receiver gets. */
+async function sequencesFor(
+  name: string,
+  { registry, events }: Pick<ReturnType<typeof registryStage>, 'registry' | 'events'>,
+): Promise<number[]> {
+  const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
+  const receiver = (await registry.receivers()).find((one) => one.name === name);
+  const matched =
+    receiver === undefined ? [] : await matchesOf(receiver, facts, { registry, directory: COMMON_NAMES });
+  return matched.map(({ event }) => event.data.sequence);
+}
+
 test('events logged before a reload that moves their subject are for the receivers that go on with it', async () => {
   const { redis, keys, events, registry } = registryStage(later);
   await syncConfig(registry, wantedOf({ a: { subject: ONE, receivers: ['backend'] } }), '0-0');
@@ -56,13 +68,7 @@ test('a receiver that joins a subscription gets no event from before, under the 
   };
   const sync = async (subscriptions: Parameters<typeof wantedOf>[0]): Promise<void> =>
     syncConfig(registry, wantedOf(subscriptions), await events.newest());
-  const sequencesOf = async (name: string): Promise<number[]> => {
-    const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
-    const receiver = (await registry.receivers()).find((one) => one.name === name);
-    const matched =
-      receiver === undefined ? [] : await matchesOf(receiver, facts, { registry, directory: COMMON_NAMES });
-    return matched.map(({ event }) => event.data.sequence);
-  };
+  const sequencesOf = (name: string): Promise<number[]> => sequencesFor(name, { registry, events });
   await sync({ a: { subject: ONE, receivers: ['backend'] } });
   await log(1, `a|${ONE}`);
   // The subject moves with its receiver; its old name stays, for another receiver.
@@ -96,19 +102,10 @@ test('a receiver that leaves a subscription and is back within the grace span ha
     ]);
   };
   const sync = async (receivers: string[], graceSpanMs = 60_000): Promise<void> => {
-    const wanted = wantedOf({
-      a: { subject: ONE, receivers },
-      b: { subject: TWO, receivers: ['desk', 'late'] },
-    });
+    const wanted = wantedOf({ a: { subject: ONE, receivers }, b: { subject: TWO, receivers: ['desk'] } });
     await syncConfig(registry, { ...wanted, graceSpanMs }, await events.newest());
   };
-  const sequencesOf = async (name: string): Promise<number[]> => {
-    const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
-    const receiver = (await registry.receivers()).find((one) => one.name === name);
-    const matched =
-      receiver === undefined ? [] : await matchesOf(receiver, facts, { registry, directory: COMMON_NAMES });
-    return matched.map(({ event }) => event.data.sequence);
-  };
+  const sequencesOf = (name: string): Promise<number[]> => sequencesFor(name, { registry, events });
   await sync(['backend']);
   await log();
   await sync(['desk', 'backend']);
