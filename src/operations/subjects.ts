@@ -136,8 +136,9 @@ export async function listSubjects(
 const MOST_NAMED = 20;
 
 async function checkSubscription(name: string, { redis, stores }: OperationContext): Promise<void> {
-  const names = await redis.hkeys(stores.registry.keys.subscriptions);
-  if (names.includes(name)) return;
+  const { subscriptions } = stores.registry.keys;
+  if ((await redis.hexists(subscriptions, name)) === 1) return;
+  const names = await redis.hkeys(subscriptions);
   const listed =
     names.length === 0 ? 'one of the config' : `one of ${names.sort().slice(0, MOST_NAMED).join(', ')}`;
   const more = names.length > MOST_NAMED ? ', …' : '';
