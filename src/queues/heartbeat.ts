@@ -84,6 +84,8 @@ export class Heartbeat {
   #isAlone = false;
   /** End of its lease by the last heartbeat that was answered (Redis time, ms). */
   #leaseMs = 0;
+  /** Epoch in which it was answered. */
+  #epoch = 0;
   /** Processes that are cut off: the lease of each, and the begin of that (own clock, ms). */
   #cutOff = new Map<string, { lease: string; sinceMs: number }>();
 
@@ -132,7 +134,8 @@ export class Heartbeat {
 
   /** Notes once that this process runs, and takes over the claims of processes that are gone. */
   async beat(): Promise<void> {
-    const { id, senders } = this.#deps;
+    const { id, senders, registry } = this.#deps;
+    const { epoch } = registry.subjects;
     const startedAt = performance.now();
     const { nowMs, others, ...beat } = await senders.heartbeat(id, {
       leaseMs: LEASE_MS,
@@ -140,7 +143,11 @@ export class Heartbeat {
     });
     // A heartbeat whose reply was lost is sent again by the client. Only the lost reply may have reported that its lease had ended.
     const isRepeated = beat.before > this.#leaseMs;
+    // Redis has an older one. A clock that was set back shortens the lease as well, and 0 is another process's verdict.
+    const isLost = beat.before > 0 && beat.before < this.#leaseMs && beat.lease >= this.#leaseMs;
+    if (isLost) epoch.noteLostHeartbeat(this.#epoch);
     this.#leaseMs = beat.lease;
+    this.#epoch = epoch.begun.epoch;
     const isVoid = beat.isVoid || isRepeated;
     const gone = isRepeated ? [] : beat.gone;
     this.#isAlone = beat.gone.length === 0 && others.length === 0;

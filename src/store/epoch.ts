@@ -15,9 +15,9 @@ import { storedMs } from './stored.ts';
  *
  * | State        | Redis                                             | Commits     | Moves                                   |
  * |--------------|---------------------------------------------------|-------------|-----------------------------------------|
- * | known        | has no less than this process has seen: epoch,    | are made    | it has less, had to cut its file, or    |
- * |              | revision of the config, commits, ticks, an entry  |             | stopped with the machine ─► behind, in  |
- * |              |                                                   |             | the next epoch                          |
+ * | known        | has no less than this process has seen: epoch,    | are made    | it has less, had to cut its file,       |
+ * |              | revision of the config, commits, ticks, an entry, |             | stopped with the machine, or lost a     |
+ * |              | its heartbeat                                     |             | heartbeat ─► behind, in the next epoch  |
  * | behind       | went back, and a config is not written            | are refused | whose config was the newest that was    |
  * |              | to it yet                                         |             | seen, or after 10 s the relay, writes   |
  * |              |                                                   |             | it ─► synchronised; again less          |
@@ -61,6 +61,7 @@ const LOSSES = {
   truncated: 'the append-only file of the embedded Redis was damaged at its end',
   stopped:
     'the machine stopped without notice, and Redis was started again: its last second of writes may be lost',
+  heartbeat: 'Redis lost a heartbeat of this process, and maybe what other processes wrote after it',
 } as const;
 
 type EpochResponse = Awaited<ReturnType<typeof scripts.compareEpoch>>;
@@ -120,6 +121,16 @@ export class Epoch {
     this.checkSoon();
   }
 
+  /**
+   * Redis no longer has a heartbeat that it answered in an epoch. Another process may have committed after that, and be gone: then
+   * nobody else would notice, and sequences would be used twice.
+   */
+  noteLostHeartbeat(epoch: number): void {
+    if (epoch !== this.begun.epoch) return;
+    this.#loss ??= 'heartbeat';
+    this.checkSoon();
+  }
+
   onCheckDue(listener: () => void): void {
     this.#onCheckDue = listener;
   }
@@ -166,8 +177,8 @@ export class Epoch {
       try {
         if (!this.#isServerRead) await this.#readServer();
         let found = await this.#compare(loss !== null);
-        // Another process has begun an epoch after the same stop.
-        if (loss === 'stopped' && found.epoch > this.#seen.epoch) found = await this.#compare(false);
+        // Another process has begun an epoch after the same loss.
+        if (isShared(loss) && found.epoch > this.#seen.epoch) found = await this.#compare(false);
         if (found.result !== 'behind') return await this.#take(found);
         await this.#begin(found, loss);
       } catch (error) {
@@ -269,6 +280,11 @@ export class Epoch {
     await scripts.endEpoch(redis, { keys, args: { epoch, subject, id, event } });
     this.#state = 'synchronised';
   }
+}
+
+/** True for a loss that several processes find, each by itself. */
+function isShared(loss: keyof typeof LOSSES | null): boolean {
+  return loss === 'stopped' || loss === 'heartbeat';
 }
 
 /** Reads what names the run of this machine; null where it has no such name. */

@@ -91,7 +91,7 @@ async function stage() {
     later(() => heartbeat.close());
     return heartbeat;
   };
-  return { redis, keys, senders, claimAll, begin };
+  return { redis, keys, senders, epoch: subjects.epoch, claimAll, begin };
 }
 
 const ALL = { leases: 4, deliveries: 1, polls: 1, checks: 1, turns: 1 };
@@ -212,6 +212,47 @@ test('a heartbeat that is sent again, since its reply was lost, ends a life and 
   expect(await redis.hexists(keys.instances, 'q')).toBe(1);
   await heartbeat.beat();
   expect(await redis.hexists(keys.instances, 'q')).toBe(0);
+});
+
+test('a Redis that has lost a heartbeat has lost what a process wrote after it: the next epoch begins', async () => {
+  const { redis, keys, epoch, begin } = await stage();
+  await epoch.check();
+  const heartbeat = await begin('one');
+  const older = await redis.dumpBuffer(keys.senders);
+  // The lease of a heartbeat is in whole milliseconds.
+  const leaseMs = Number(await redis.zscore(keys.senders, 'one'));
+  await vi.waitUntil(async () => {
+    await heartbeat.beat();
+    return Number(await redis.zscore(keys.senders, 'one')) > leaseMs;
+  });
+  await epoch.check();
+  expect(epoch.begun.epoch).toBe(1);
+  await redis.restore(keys.senders, 0, older, 'REPLACE');
+  await heartbeat.beat();
+  await epoch.check();
+  expect(epoch.begun.epoch).toBe(2);
+  expect(epoch.behind?.reason).toContain('lost a heartbeat');
+  await heartbeat.beat();
+  await epoch.check();
+  expect(epoch.begun.epoch).toBe(2);
+});
+
+test('a process declared gone, or a clock that was set back, is no lost heartbeat', async () => {
+  const { redis, keys, senders, epoch, begin } = await stage();
+  await epoch.check();
+  const heartbeat = await begin('one');
+  await senders.end('one');
+  await heartbeat.beat();
+  // A reply from while the clock was ahead: the next lease is shorter.
+  const { heartbeat: send } = senders;
+  vi.spyOn(senders, 'heartbeat').mockImplementationOnce(async (...args) => {
+    const beat = await send.apply(senders, args);
+    return { ...beat, lease: beat.lease + 60_000 };
+  });
+  await heartbeat.beat();
+  await heartbeat.beat();
+  await epoch.check();
+  expect(epoch.begun.epoch).toBe(1);
 });
 
 test('a heartbeat comes once a second while there is no other process, and more often beside one', async () => {
