@@ -1,7 +1,9 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import { LIMITS } from '../domain/limits.ts';
 import { BadSettingError, TryAgainError } from '../exit.ts';
-import { STATUS_CODES } from '../network/node-http.ts';
+import { request as requestByHttp, requestByHttps, STATUS_CODES } from '../network/node-http.ts';
 import { API_BASE, type TypedRoute } from '../server/api/route.ts';
 import { PROBLEM } from '../server/api/shapes.ts';
 import { VERSION } from '../version.ts';
@@ -58,29 +60,28 @@ export class ApiClient {
       route.timeoutMs === undefined ? ANSWER_MS : route.timeoutMs + MARGIN_MS,
     );
     const response = await this.send(route, request, { signal });
-    const raw = await jsonOf(response);
-    const shape = route.answers[response.status];
-    const read = shape?.schema.safeParse(raw);
-    if (read?.success === true) return { status: response.status, body: read.data, raw };
+    const raw = await jsonOf(response, this.url);
+    const status = statusOf(response);
+    const read = route.answers[status]?.schema.safeParse(raw);
+    if (read?.success === true) return { status, body: read.data, raw };
     const [issue] = read?.error.issues ?? [];
-    const where = issue === undefined ? `status ${response.status}` : issue.path.join('.');
+    const where = issue === undefined ? `status ${status}` : issue.path.join('.');
     throw new Error(
       `found an answer to ${route.method} ${route.path} that cannot be read (${where}), expected one of Intentwatch ${VERSION}`,
     );
   }
 
-  /** Makes a request and returns the unread answer. Throws as `call` does. */
+  /** Makes a request and returns the unread answer; a redirect is not followed. Throws as `call` does. */
   async send<P extends z.ZodType, Q extends z.ZodType, B extends z.ZodType, T>(
     { method, path, takesBody }: TypedRoute<P, Q, B, T>,
     { params, query, body }: RequestInput<P, Q, B>,
     { signal, headers = {} }: { signal: AbortSignal; headers?: Readonly<Record<string, string>> },
-  ): Promise<Response> {
+  ): Promise<IncomingMessage> {
     const { url, token, expected = 'expected one that runs' } = this.#address;
-    const target = `${url}${API_BASE}${pathOf(path, params)}${queryOf(query)}`;
-    const response = await fetch(target, {
+    const target = new URL(`${url}${API_BASE}${pathOf(path, params)}${queryOf(query)}`);
+    const request = target.protocol === 'https:' ? requestByHttps() : requestByHttp;
+    const sent = request(target, {
       method,
-      // A redirect target gets no token.
-      redirect: 'manual',
       signal,
       headers: {
         'user-agent': `Intentwatch/${VERSION}`,
@@ -88,13 +89,22 @@ export class ApiClient {
         ...(takesBody ? { 'content-type': 'application/json' } : {}),
         ...headers,
       },
-      ...(takesBody ? { body: JSON.stringify(body ?? {}) } : {}),
-    }).catch((error: unknown) => {
+    });
+    // After the answer has begun, its reader gets the error.
+    sent.on('error', () => undefined);
+    sent.end(takesBody ? JSON.stringify(body ?? {}) : undefined);
+    const [response]: IncomingMessage[] = await once(sent, 'response').catch((error: unknown) => {
       throw new TryAgainError(`no daemon answers at ${url} (${reasonOf(error)}); ${expected}`);
     });
-    if (response.ok) return response;
+    if (response === undefined) throw new Error('found a response event without a response');
+    const status = statusOf(response);
+    if (status >= 200 && status < 300) return response;
     throw await refusalOf(response, { url, hasToken: token !== null });
   }
+}
+
+function statusOf({ statusCode = 0 }: IncomingMessage): number {
+  return statusCode;
 }
 
 function pathOf(path: string, params: unknown): string {
@@ -110,11 +120,11 @@ function queryOf(query: object | undefined): string {
 }
 
 async function refusalOf(
-  response: Response,
+  response: IncomingMessage,
   { url, hasToken }: { url: string; hasToken: boolean },
 ): Promise<Error> {
-  const { status } = response;
-  const problem = PROBLEM.safeParse(await jsonOf(response));
+  const status = statusOf(response);
+  const problem = PROBLEM.safeParse(await jsonOf(response, url));
   if (!problem.success) {
     return new TryAgainError(
       `found ${status} ${STATUS_CODES[status] ?? ''} at ${url}, expected an answer of Intentwatch`,
@@ -135,12 +145,12 @@ async function refusalOf(
 }
 
 /** JSON of an answer; undefined for any other. Throws when it is too long. */
-async function jsonOf({ body, url }: Response): Promise<unknown> {
+async function jsonOf(response: IncomingMessage, url: string): Promise<unknown> {
   const { bytes: most } = LIMITS.daemonAnswer;
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   try {
-    for await (const chunk of body ?? []) {
+    for await (const chunk of response) {
       chunks.push(chunk);
       bytes += chunk.length;
       if (bytes > most) break;
@@ -164,11 +174,10 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Reason of a missing answer: fetch hides the cause behind its own error. */
+/** Reason of a missing answer: an abort hides its cause, and an attempt at several addresses has an error of each. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'TimeoutError') return 'no answer in time';
-  const { cause } = error;
-  if (cause instanceof AggregateError) return reasonOf(cause.errors[0]);
-  return cause instanceof Error ? cause.message : error.message;
+  if (error instanceof AggregateError) return reasonOf(error.errors[0]);
+  return error.cause instanceof Error ? reasonOf(error.cause) : error.message;
 }

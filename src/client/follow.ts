@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type EventSourceMessage, EventSourceParserStream, ParseError } from 'eventsource-parser/stream';
 import type { RenderedEvent } from '../domain/events/event.ts';
@@ -94,12 +95,12 @@ async function* streamOnce(
     timer = setTimeout(() => silent.abort(), SILENT_MS);
   };
   alive();
-  const messages = response.body
-    ?.pipeThrough(new TextDecoderStream())
+  const messages = Readable.toWeb(response)
+    .pipeThrough(new TextDecoderStream())
     .pipeThrough(new EventSourceParserStream({ onComment: alive, maxBufferSize: MOST_CHARACTERS }))
     .getReader();
   for (;;) {
-    const next = await messages?.read().catch((error: unknown) => {
+    const next = await messages.read().catch((error: unknown) => {
       // After a reconnect the same event would come again.
       if (!(error instanceof ParseError)) return undefined;
       throw new Error(`found an event that is too long, expected at most ${MOST_CHARACTERS} characters`);

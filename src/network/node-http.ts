@@ -5,3 +5,8 @@ const http = process.getBuiltinModule('node:http');
  * copy of undici, which nobody needs: 25 ms of each start.
  */
 export const { STATUS_CODES, request } = http;
+
+/** The `request` of `node:https`, which loads TLS. */
+export function requestByHttps(): typeof request {
+  return process.getBuiltinModule('node:https').request;
+}
