@@ -515,7 +515,7 @@ const REPORTS: { readonly [word: string]: { subject: string; record: JsonObject 
       lostBytes: 48_213,
       lostFrom: '2026-11-20T11:29:58.000Z',
       lostUntil: '2026-11-20T11:30:02.417Z',
-      reason: 'the append-only file of the embedded Redis was damaged at its end: its last writes are lost',
+      reason: 'the append-only file of the embedded Redis was damaged: some of its writes are lost',
     },
   },
   storage_restored: {

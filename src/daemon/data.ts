@@ -24,6 +24,7 @@ export async function claimDataDir(
     dataDir,
     onTrouble: (reason) => log.error({ reason }, 'redis.embedded'),
     onTruncated,
+    onGaps: ({ file, gaps, bytes }) => log.warn({ file, gaps, gapBytes: bytes }, 'redis.gaps_removed'),
   });
   await embedded.takeFolder();
   const { repaired, command } = await closeDataFolder(dataDir);

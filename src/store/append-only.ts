@@ -35,8 +35,8 @@ const TRUNCATION = z.object({
 });
 
 /**
- * A loss of the end of the append-only file at a start. `bytes`: at least how many; `lastWriteMs`: the second of the newest
- * write that remains, null where none is known; `changedAtMs`: the last change of the file before the start, which no lost
+ * A loss at the end of the append-only file, or before a gap in it, found at a start. `bytes`: at least how many; `lastWriteMs`: the second of the newest
+ * write that remains before the loss, null where none is known; `changedAtMs`: the last change of the file before the start, which no lost
  * write is later than.
  */
 export type Truncation = z.infer<typeof TRUNCATION>;
@@ -78,10 +78,15 @@ export async function readAppendOnly(dataDir: string): Promise<AppendOnly> {
   return { hasManifest: manifest !== null, parts: parts.filter((part) => part !== null) };
 }
 
-/** Returns the part that Redis appends to; null where there is none. */
-export function newestPart({ parts }: AppendOnly): AppendOnlyPart | null {
+/** Returns the files with writes that Redis reads, oldest first. */
+export function writesOf({ parts }: AppendOnly): AppendOnlyPart[] {
   const writes = parts.filter(({ kind, isNamed }) => kind === 'incr' && isNamed);
-  return writes.toSorted((one, other) => one.sequence - other.sequence).at(-1) ?? null;
+  return writes.toSorted((one, other) => one.sequence - other.sequence);
+}
+
+/** Returns the part that Redis appends to; null where there is none. */
+export function newestPart(files: AppendOnly): AppendOnlyPart | null {
+  return writesOf(files).at(-1) ?? null;
 }
 
 /**
@@ -151,7 +156,8 @@ const TIMESTAMP = /(\$\d+)?\r\n#TS:(\d{1,11})(?=\r\n)/g;
 const OVERLAP_BYTES = 64;
 const EDGE_BYTES = 16;
 
-async function lastWriteMs(path: string, offset: number): Promise<number | null> {
+/** Returns the time of the newest write before an offset of a part, ms; null where the part has no such time. */
+export async function lastWriteMs(path: string, offset: number): Promise<number | null> {
   const file = await unlessMissing(open(path));
   if (file === null) return null;
   try {

@@ -5,6 +5,7 @@ import type { RedisTarget } from '../config/sections/redis.ts';
 import { Duty } from '../duty.ts';
 import { withTimeout } from '../with-timeout.ts';
 import {
+  type AppendOnly,
   type AppendOnlyPart,
   findTruncation,
   newestPart,
@@ -14,6 +15,7 @@ import {
   type Truncation,
   writeRecord,
 } from './append-only.ts';
+import { type RemovedGaps, removeGaps } from './append-only-gaps.ts';
 import {
   describeServer,
   embeddedSocket,
@@ -26,7 +28,7 @@ import {
   removeSocket,
   serverLock,
 } from './embedded-files.ts';
-import { EmbeddedRedisError, reasonOfOutput, remedyOf, repairHint } from './start-failure.ts';
+import { EmbeddedRedisError, NOT_FOUND, remedyOf, repairHint, startError } from './start-failure.ts';
 
 /**
  * Runs redis-server, and ends it when our end of the pipe closes: also `kill -9` of the daemon closes it. Its own process
@@ -44,8 +46,6 @@ wait $server; code=$?
 kill $watch 2>/dev/null
 exit $code`;
 
-const NOT_FOUND = 127;
-
 const START_TIMEOUT_MS = 120_000;
 
 /** Interval of probes of a server that has no socket yet, and of one that reads its file. */
@@ -61,11 +61,15 @@ const REPORT_EVERY_MS = 60_000;
 
 const RECORD_EVERY_MS = 60_000;
 
-/** `onTruncated`: a start has lost the end of the append-only file. It stays in `unreported` until `markReported`. */
+/**
+ * `onTruncated`: writes in the append-only file are lost, found at a start. They stay in `unreported` until `markReported`.
+ * `onGaps`: gaps that a full disk left were removed from the file.
+ */
 type EmbeddedRedisOptions = {
   dataDir: string;
   onTrouble: (reason: string) => void;
   onTruncated: (truncation: Truncation) => void;
+  onGaps: (removed: RemovedGaps) => void;
 };
 
 /**
@@ -76,6 +80,7 @@ export class EmbeddedRedis {
   readonly #dataDir: string;
   readonly #onTrouble: (reason: string) => void;
   readonly #onTruncated: (truncation: Truncation) => void;
+  readonly #onGaps: (removed: RemovedGaps) => void;
   #child: ChildProcess | null = null;
   #lock: FolderLock | null = null;
   #socket: string | null = null;
@@ -89,6 +94,7 @@ export class EmbeddedRedis {
     this.#dataDir = options.dataDir;
     this.#onTrouble = options.onTrouble;
     this.#onTruncated = options.onTruncated;
+    this.#onGaps = options.onGaps;
     this.#recordingAgain = new Duty({
       everyMs: RECORD_EVERY_MS,
       isShared: true,
@@ -185,7 +191,30 @@ export class EmbeddedRedis {
         `dataDir ${this.#dataDir}: ${loss}; Redis would start without that data: ${repairHint(this.#dataDir)}`,
       );
     }
-    return newestPart(files);
+    const hasChanged = await this.#removeGaps(files);
+    return newestPart(hasChanged ? await readAppendOnly(this.#dataDir) : files);
+  }
+
+  /** Returns whether the files had any. */
+  async #removeGaps(files: AppendOnly): Promise<boolean> {
+    const unreported = this.#unreported;
+    const work = this.#recording.then(() => removeGaps(this.#dataDir, { files, unreported }));
+    // A size that is recorded meanwhile could be that of the file with its gaps.
+    this.#recording = work.then(
+      () => undefined,
+      () => undefined,
+    );
+    const removed = await work.catch((error: unknown) => {
+      const found = error instanceof Error ? error.message : String(error);
+      const remedy = remedyOf(found, this.#dataDir) ?? repairHint(this.#dataDir);
+      const message = `dataDir ${this.#dataDir}: found an append-only file whose gaps cannot be found or removed (${found}); ${remedy}`;
+      throw new EmbeddedRedisError('not-started', message);
+    });
+    const losses = removed.flatMap(({ lost }) => lost ?? []);
+    this.#unreported = [...this.#unreported, ...losses];
+    for (const one of removed) this.#onGaps(one);
+    for (const one of losses) this.#onTruncated(one);
+    return removed.length > 0;
   }
 
   /** Reports the loss of a start. `before` is the newest part before it, `output` the output of the server. */
@@ -263,7 +292,7 @@ export class EmbeddedRedis {
       if (ended !== null || performance.now() > endMs) {
         child.stdin.end();
         await withTimeout(exit, STOP_TIMEOUT_MS);
-        throw startError(ended, { output, dataDir: this.#dataDir });
+        throw startError(ended, { output, dataDir: this.#dataDir, timeoutMs: START_TIMEOUT_MS });
       }
       await pause(state === 'gone' ? PROBE_EVERY_MS : LOADING_PROBE_EVERY_MS);
     }
@@ -338,28 +367,6 @@ export async function findEmbedded(dataDir: string): Promise<RedisTarget> {
 /** Formats the error for a `dataDir` that cannot be written to. */
 export function unusableFolder(dataDir: string, found: string): string {
   return `dataDir ${dataDir}: found a folder that cannot be used (${found}), expected one that this user may make and write to; give it to them, or choose another dataDir`;
-}
-
-function startError(
-  ended: { code: number | null } | null,
-  { output, dataDir }: { output: string; dataDir: string },
-): EmbeddedRedisError {
-  if (ended?.code === NOT_FOUND) {
-    return new EmbeddedRedisError(
-      'not-installed',
-      'redis-server is not installed; install it (Debian: apt-get install redis-server) or set redis.url',
-    );
-  }
-  const how =
-    ended === null
-      ? `gave no answer for ${START_TIMEOUT_MS / 1_000} s`
-      : ended.code === null
-        ? 'was killed'
-        : `ended with ${ended.code}`;
-  const reason = reasonOfOutput(output);
-  const remedy = remedyOf(reason, dataDir);
-  const message = `the embedded redis-server ${how}: ${reason}${remedy === null ? '' : `; ${remedy}`}`;
-  return new EmbeddedRedisError('not-started', message);
 }
 
 function pause(ms: number): Promise<void> {

@@ -58,7 +58,7 @@ export type EpochDeps = {
 
 /** Reasons for the next epoch that are found before Redis is compared. */
 const LOSSES = {
-  truncated: 'the append-only file of the embedded Redis was damaged at its end',
+  truncated: 'the append-only file of the embedded Redis was damaged',
   stopped:
     'the machine stopped without notice, and Redis was started again: its last second of writes may be lost',
   heartbeat: 'Redis lost a heartbeat of this process, and maybe what other processes wrote after it',
@@ -99,7 +99,7 @@ export class Epoch {
     return this.#state === 'behind' ? this.#noticed : null;
   }
 
-  /** Reads the state of earlier processes; `isTruncated`: the embedded Redis has lost the end of its file. */
+  /** Reads the state of earlier processes; `isTruncated`: the embedded Redis has lost writes in its file. */
   async open({ isTruncated }: { isTruncated: boolean }): Promise<void> {
     const stored = await this.#deps.file.read();
     this.#seen = stored?.seen ?? NOTHING_SEEN;
@@ -115,7 +115,7 @@ export class Epoch {
     this.#isServerRead = true;
   }
 
-  /** The next poll begins an epoch, since the embedded Redis has lost the end of its file. */
+  /** The next poll begins an epoch, since the embedded Redis has lost writes in its file. */
   noteTruncated(): void {
     this.#loss = 'truncated';
     this.checkSoon();

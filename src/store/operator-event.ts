@@ -42,7 +42,7 @@ export function operatorEventTemplate({ kind, name, word, nowMs, record }: Opera
 
 type Reports = { redis: RedisClient; keys: Keys };
 
-/** Reports a loss of the append-only file's end: once for each truncation, under one id, from however many processes. */
+/** Reports a loss of writes in the append-only file: once for each truncation, under one id, from however many processes. */
 export async function reportTruncation(
   reports: Reports,
   { file, bytes, lastWriteMs, changedAtMs }: Truncation,
@@ -57,7 +57,7 @@ export async function reportTruncation(
       lostBytes: bytes,
       lostFrom: lastWriteMs === null ? null : new Date(lastWriteMs).toISOString(),
       lostUntil: new Date(changedAtMs).toISOString(),
-      reason: 'the append-only file of the embedded Redis was damaged at its end: its last writes are lost',
+      reason: 'the append-only file of the embedded Redis was damaged: some of its writes are lost',
     },
   });
 }

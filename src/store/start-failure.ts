@@ -9,6 +9,32 @@ export class EmbeddedRedisError extends Error {
   }
 }
 
+/** The exit code of a shell that has not found a program. */
+export const NOT_FOUND = 127;
+
+/** Makes the error of a redis-server that has not started; `ended` is null where it gave no answer for `timeoutMs`. */
+export function startError(
+  ended: { code: number | null } | null,
+  { output, dataDir, timeoutMs }: { output: string; dataDir: string; timeoutMs: number },
+): EmbeddedRedisError {
+  if (ended?.code === NOT_FOUND) {
+    return new EmbeddedRedisError(
+      'not-installed',
+      'redis-server is not installed; install it (Debian: apt-get install redis-server) or set redis.url',
+    );
+  }
+  const how =
+    ended === null
+      ? `gave no answer for ${timeoutMs / 1_000} s`
+      : ended.code === null
+        ? 'was killed'
+        : `ended with ${ended.code}`;
+  const reason = reasonOfOutput(output);
+  const remedy = remedyOf(reason, dataDir);
+  const message = `the embedded redis-server ${how}: ${reason}${remedy === null ? '' : `; ${remedy}`}`;
+  return new EmbeddedRedisError('not-started', message);
+}
+
 /** Lines with which every redis-server begins, and hints about the machine. */
 const ROUTINE =
   /oO0Oo|^(?:Redis|Valkey) version=|^Configuration loaded|^Server initialized|^WARNING\b|^Warning: no config file|^\*\*\*/;

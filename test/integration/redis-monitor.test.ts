@@ -1,9 +1,6 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
 import type { RedisClient } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
@@ -11,13 +8,13 @@ import {
   checkRedis,
   isPersistent,
   type Persistence,
-  parseInfo,
   persistenceWarning,
   readPersistence,
 } from '../../src/store/redis-checks.ts';
 import { RedisMonitor } from '../../src/store/redis-monitor.ts';
 import { startDaemon, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
+import { LimitedRedis, rewriteFile, writeAgain, writeUntilRefused } from '../support/limited-redis.ts';
 import { opening } from '../support/opening.ts';
 import { freePort } from '../support/port.ts';
 import { RedisNode } from '../support/redis-node.ts';
@@ -228,46 +225,19 @@ test('an append-only file that could not be written for a while is written anew,
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-redis-'));
   later(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
   const port = await freePort();
-  const running: { child: ChildProcess | null } = { child: null };
-  const start = async (): Promise<RedisClient> => {
-    const settings = `--port ${port} --bind 127.0.0.1 --dir ${folder} --appendonly yes --save ''`;
-    // A file beyond its limit is like a full disk, where the signal for it is ignored.
-    running.child = spawn('sh', ['-c', `trap '' XFSZ; exec redis-server ${settings}`], { stdio: 'ignore' });
-    const redis = connected(port);
-    await redis.ping();
-    return redis;
-  };
-  const stop = async (): Promise<void> => {
-    const { child } = running;
-    const ended = child === null ? null : once(child, 'exit');
-    child?.kill('SIGTERM');
-    await ended;
-  };
-  later(stop);
-  const redis = await start();
-  const limit = async (bytes: string): Promise<void> => {
-    await promisify(execFile)('prlimit', ['--pid', String(running.child?.pid), `--fsize=${bytes}:unlimited`]);
-  };
-  const infoOf = async (): Promise<Map<string, string>> => parseInfo(await redis.info('persistence'));
-  // Only behind a rewrite the server writes behind a gap.
-  await redis.bgrewriteaof();
-  await eventually(
-    'the file is written anew',
-    async () => (await infoOf()).get('aof_rewrite_in_progress') === '0',
-  );
+  const server = new LimitedRedis(folder, port);
+  later(() => server.end('SIGKILL'));
+  server.start();
+  await rewriteFile(connected(port));
   const writing = connected(port);
   const { monitor, reported } = monitored(writing, () => connected(port));
   await eventually('it answers', () => monitor.isReachable());
-  await limit('20000');
-  let written = 0;
-  await eventually('writes are refused', async () => {
-    const answer = await writing.set(`key-${written}`, 'x'.repeat(3_000)).catch(() => null);
-    if (answer !== null) written += 1;
-    return answer === null;
-  });
-  await limit('unlimited');
-  await eventually('writes succeed', async () => (await writing.set('last', '1').catch(() => null)) !== null);
+  await server.limit(20_000);
+  const written = await writeUntilRefused(writing, 'key');
+  await server.limit('unlimited');
+  await writeAgain(writing, ['last']);
   await eventually('it is written anew', () => reported.includes('rewritten'));
-  await stop();
-  expect(await (await start()).dbsize()).toBeGreaterThanOrEqual(written);
+  await server.end('SIGTERM');
+  server.start();
+  expect(await connected(port).exists(...written)).toBe(written.length);
 });

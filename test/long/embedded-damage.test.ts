@@ -1,8 +1,13 @@
-import { cp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { execFile } from 'node:child_process';
+import { cp, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import type { RedisClient } from '../../src/store/commands.ts';
+import { connect } from '../../src/store/connection.ts';
 import { cannedServer } from '../support/canned-server.ts';
 import { eventually } from '../support/eventually.ts';
+import { limitFiles, rewriteFile, writeAgain, writeUntilRefused } from '../support/limited-redis.ts';
 import type { Program } from '../support/program.ts';
 import type { ReceiverProcess } from '../support/receiver-process.ts';
 import { isRunning, redisPid } from '../support/redis-pid.ts';
@@ -10,6 +15,7 @@ import { hashOf } from '../support/scripted-upstream.ts';
 import { RECEIVER_NAME, Stage } from '../support/stage.ts';
 
 const WRITES = 'appendonlydir/appendonly.aof.1.incr.aof';
+const REWRITTEN = 'appendonlydir/appendonly.aof.2.incr.aof';
 const MANIFEST = 'appendonlydir/appendonly.aof.manifest';
 
 type OnTestFinished = (cleanUp: () => Promise<void>) => unknown;
@@ -149,4 +155,85 @@ test('a start with damaged files is refused with the reason alone and the way to
     await rm(join(dataDir, 'appendonlydir'), { recursive: true, maxRetries: 5 });
     await cp(copy, join(dataDir, 'appendonlydir'), { recursive: true });
   }
+});
+
+/** A daemon whose redis-server has rewritten its file, and whose files can be limited; and a client of that server. */
+async function limited(
+  onTestFinished: OnTestFinished,
+): Promise<Ground & { first: Program; server: number; redis: RedisClient; path: string }> {
+  const made = await ground(onTestFinished);
+  const { stage, dataDir, file } = made;
+  const folder = await stage.folder();
+  const redisServer = join(folder, 'redis-server');
+  const found = (await promisify(execFile)('which', ['redis-server'])).stdout.trim();
+  await writeFile(redisServer, `#!/bin/sh\ntrap '' XFSZ\nexec ${found} "$@"\n`, { mode: 0o700 });
+  const first = await stage.daemon(file, { PATH: `${folder}:${process.env.PATH}` });
+  const socket = join(dataDir, 'redis.sock');
+  const redis = connect({ kind: 'socket', path: socket });
+  onTestFinished(async () => redis.disconnect());
+  await rewriteFile(redis);
+  return { ...made, first, server: await redisPid(socket), redis, path: join(dataDir, REWRITTEN) };
+}
+
+/** Fills the disk, frees space and writes. The daemon is stopped meanwhile, as it would have the file rewritten. */
+async function fillOnce(
+  { redis, server, path }: { redis: RedisClient; server: number; path: string },
+  name: string,
+): Promise<string[]> {
+  await limitFiles(server, (await stat(path)).size + 20_000);
+  const written = await writeUntilRefused(redis, `${name}-before`);
+  await limitFiles(server, 'unlimited');
+  await writeAgain(redis, [`${name}-behind`, `${name}-last`]);
+  return [...written, `${name}-behind`, `${name}-last`];
+}
+
+test('a kill before a full disk is mended loses nothing: the gap is logged, and no epoch begins', async ({
+  onTestFinished,
+}) => {
+  const { stage, receiver, dataDir, file, first, server, redis, path } = await limited(onTestFinished);
+  first.send('SIGSTOP');
+  const written = await fillOnce({ redis, server, path }, 'one');
+  process.kill(server, 'SIGKILL');
+  await first.end('SIGKILL');
+
+  const second = await stage.daemon(file);
+  const logged = second.stdout.map((line) => JSON.parse(line));
+  expect(logged.filter(({ msg }) => msg === 'redis.gaps_removed')).toEqual([
+    expect.objectContaining({ level: 40, file: basename(path), gaps: 1, gapBytes: expect.any(Number) }),
+  ]);
+  expect(truncationsOf(second)).toEqual([]);
+  expect(logged.some(({ msg }) => msg === 'redis.restored')).toBe(false);
+  const again = connect({ kind: 'socket', path: join(dataDir, 'redis.sock') });
+  onTestFinished(async () => again.disconnect());
+  expect(await again.exists(...written)).toBe(written.length);
+  await second.end('SIGTERM');
+  expect(receiver.events()).toEqual([]);
+});
+
+test('a kill after a second full disk begins an epoch: commands before its gap are lost', async ({
+  onTestFinished,
+}) => {
+  const { stage, receiver, file, first, server, redis, path } = await limited(onTestFinished);
+  // A write that waits for the end of an `fsync` is written with others, and gaps have any length.
+  await redis.config('SET', 'appendfsync', 'no');
+  first.send('SIGSTOP');
+  await fillOnce({ redis, server, path }, 'one');
+  await fillOnce({ redis, server, path }, 'two');
+  process.kill(server, 'SIGKILL');
+  await first.end('SIGKILL');
+
+  const second = await stage.daemon(file);
+  expect(truncationsOf(second)).toEqual([
+    expect.objectContaining({ file: basename(path), lostBytes: expect.any(Number) }),
+  ]);
+  const events = await eventually('the operator events have come', () => {
+    const came = receiver.events();
+    return new Set(came.map(({ type }) => type)).size === 2 ? came : null;
+  });
+  const restored = events.find(({ type }) => type === 'intentwatch.storage_restored');
+  expect(restored?.data).toMatchObject({
+    epoch: 2,
+    record: { reason: expect.stringContaining('append-only file') },
+  });
+  await second.end('SIGTERM');
 });

@@ -72,6 +72,7 @@ test('a pipe that cannot be opened is named as the reason that makes the folder 
     dataDir: folder,
     onTrouble: () => undefined,
     onTruncated: () => undefined,
+    onGaps: () => undefined,
   });
   onTestFinished(() => redis.close());
   await redis.takeFolder();
