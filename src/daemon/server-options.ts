@@ -104,6 +104,7 @@ function redisReadiness(monitor: RedisMonitor): ReadinessCheck {
   const warnings = [
     ...(isClockOff(skewMs) ? [`our clock is ${(skewMs / 1_000).toFixed(1)} s off its clock`] : []),
     ...(monitor.persistence?.kind === 'nothing' ? ['it loses all data when it ends'] : []),
+    ...(monitor.persistence?.kind === 'growing' ? ['it could not rewrite its append-only file'] : []),
   ];
   const detail = warnings.length === 0 ? 'reachable' : `reachable; warning: ${warnings.join('; ')}`;
   return { name, ok: true, detail };

@@ -45,11 +45,13 @@ export async function checkRedis(redis: RedisClient): Promise<RedisFinding[]> {
 }
 
 /**
- * The persistence of Redis beyond its restart: every write in an append-only file, dumps now and then (of which up to so much
- * is lost), nothing, or less than configured because writing fails. Some services do not report it.
+ * The persistence of Redis beyond its restart: every write in an append-only file, the same in one that grows since its last
+ * rewrite has failed, dumps now and then (of which up to so much is lost), nothing, or less than configured because writing
+ * fails. Some services do not report it.
  */
 export type Persistence =
   | { kind: 'append-only' }
+  | { kind: 'growing' }
   | { kind: 'dumps'; losesUpToSeconds: number }
   | { kind: 'nothing' }
   | { kind: 'failing'; what: 'append-only file' | 'dumps' }
@@ -60,9 +62,8 @@ export async function readPersistence(redis: RedisClient): Promise<Persistence> 
   const info = parseInfo(await redis.info('persistence'));
   switch (info.get('aof_enabled')) {
     case '1':
-      return info.get('aof_last_write_status') === 'err'
-        ? { kind: 'failing', what: 'append-only file' }
-        : { kind: 'append-only' };
+      if (info.get('aof_last_write_status') === 'err') return { kind: 'failing', what: 'append-only file' };
+      return { kind: info.get('aof_last_bgrewrite_status') === 'err' ? 'growing' : 'append-only' };
     case '0':
       break;
     default:
@@ -85,6 +86,7 @@ export async function readPersistence(redis: RedisClient): Promise<Persistence> 
 export function isPersistent(persistence: Persistence): boolean | null {
   switch (persistence.kind) {
     case 'append-only':
+    case 'growing':
     case 'dumps':
       return true;
     case 'nothing':
@@ -100,6 +102,8 @@ export function persistenceWarning(persistence: Persistence): string | null {
   switch (persistence.kind) {
     case 'append-only':
       return null;
+    case 'growing':
+      return 'Redis could not rewrite its append-only file (aof_last_bgrewrite_status err): the file grows until a rewrite succeeds, and a gap that a full disk left in it stays; see its log, its memory and its disk';
     case 'dumps':
       return `Redis has no append-only file (appendonly no), only dumps: when it ends, up to the last ${spanOf(persistence.losesUpToSeconds)} of what was acknowledged can be lost`;
     case 'nothing':

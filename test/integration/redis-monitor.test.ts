@@ -14,6 +14,7 @@ import {
 import { RedisMonitor } from '../../src/store/redis-monitor.ts';
 import { startDaemon, testPrefix } from '../support/daemon.ts';
 import { eventually } from '../support/eventually.ts';
+import { incompressible } from '../support/incompressible.ts';
 import { LimitedRedis, rewriteFile, writeAgain, writeUntilRefused } from '../support/limited-redis.ts';
 import { opening } from '../support/opening.ts';
 import { freePort } from '../support/port.ts';
@@ -221,13 +222,44 @@ describe('connections that are not answered', () => {
   });
 });
 
-test('an append-only file that could not be written for a while is written anew, and a restart reads it', async () => {
+/** A redis-server whose files can be limited. */
+async function limitedServer(): Promise<{ server: LimitedRedis; port: number }> {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-test-redis-'));
   later(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
   const port = await freePort();
   const server = new LimitedRedis(folder, port);
   later(() => server.end('SIGKILL'));
   server.start();
+  return { server, port };
+}
+
+test('a rewrite of the append-only file that fails is reported once, and its end', async () => {
+  const { server, port } = await limitedServer();
+  const redis = connected(port);
+  // More than the limit, and no fewer bytes when packed.
+  await redis.set('large', incompressible(150_000));
+  const { monitor, persistences } = monitored(redis, () => connected(port));
+  await eventually('the first poll', () => monitor.persistence?.kind === 'append-only');
+  await server.limit(40_000);
+  await rewriteFile(redis);
+  await redis.set('small', '1');
+  expect(await readPersistence(redis)).toEqual({ kind: 'growing' });
+  await eventually('it is reported', () => persistences.length > 0);
+  expect(isPersistent({ kind: 'growing' })).toBe(true);
+  expect((await checkRedis(redis)).map(({ message }) => message)).toEqual([
+    expect.stringContaining('aof_last_bgrewrite_status'),
+  ]);
+  const before = monitor.persistence;
+  await eventually('another poll', () => monitor.persistence !== before);
+  expect(persistences).toEqual([{ kind: 'growing' }]);
+  await server.limit('unlimited');
+  await rewriteFile(redis);
+  await eventually('its end is reported', () => persistences.length > 1);
+  expect(persistences).toEqual([{ kind: 'growing' }, { kind: 'append-only' }]);
+});
+
+test('an append-only file that could not be written for a while is written anew, and a restart reads it', async () => {
+  const { server, port } = await limitedServer();
   await rewriteFile(connected(port));
   const writing = connected(port);
   const { monitor, reported } = monitored(writing, () => connected(port));
