@@ -380,14 +380,15 @@ export class Daemon {
     if (redis === undefined || epoch === undefined) return;
     epoch.noteTruncated();
     const { signal } = this.#closed;
-    while (!signal.aborted) {
+    for (let reported = ''; !signal.aborted; ) {
       try {
         await reportTruncations(this.#embedded, { redis, keys: this.#keys() });
         return;
       } catch (error) {
         // For example on a full disk. The record of the loss stays on disk, also over a restart.
         const reason = error instanceof Error ? error.message : String(error);
-        this.#log.error({ reason }, 'redis.embedded');
+        if (reason !== reported) this.#log.error({ reason }, 'redis.embedded');
+        reported = reason;
         await sleep(REPORT_RETRY_MS, undefined, { signal }).catch(() => undefined);
       }
     }

@@ -305,6 +305,8 @@ export class EmbeddedRedis {
     if (this.#closing) return;
     const how = code === null ? 'was killed' : `ended with code ${code}`;
     this.#onTrouble(`the embedded redis-server or its guard ${how}; starting it again`);
+    // A folder that is read-only for hours would fill the log with one reason.
+    let [reported, reportedMs] = ['', Number.NEGATIVE_INFINITY];
     for (;;) {
       await pause(RESTART_AFTER_MS);
       if (this.#closing) return;
@@ -316,7 +318,10 @@ export class EmbeddedRedis {
         return;
       } catch (error) {
         if (this.#closing) return;
-        this.#onTrouble(error instanceof Error ? error.message : String(error));
+        const [reason, nowMs] = [error instanceof Error ? error.message : String(error), performance.now()];
+        if (reason === reported && nowMs - reportedMs < REPORT_EVERY_MS) continue;
+        [reported, reportedMs] = [reason, nowMs];
+        this.#onTrouble(reason);
       }
     }
   }

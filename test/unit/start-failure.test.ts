@@ -74,6 +74,12 @@ test.each<[string, string[], string, RegExp | null]>([
     /^make room on the disk of \/data/,
   ],
   ['another reason', ['M # Out Of Memory allocating 3 bytes!'], 'Out Of Memory allocating 3 bytes!', null],
+  [
+    'a folder that is read-only',
+    ["M # Can't open or create append-only dir appendonlydir: Read-only file system"],
+    "Can't open or create append-only dir appendonlydir: Read-only file system",
+    /^make the file system of \/data writable$/,
+  ],
 ])('the reason of %s is named alone, with the remedy', (_, lines, reason, remedy) => {
   expect(reasonOfOutput(outputOf(...lines))).toBe(reason);
   expect(remedyOf(reason, '/data')).toEqual(remedy === null ? null : expect.stringMatching(remedy));
