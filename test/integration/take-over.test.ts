@@ -238,7 +238,7 @@ test('a Redis that has lost a heartbeat has lost what a process wrote after it: 
 });
 
 test('a process declared gone, or a clock that was set back, is no lost heartbeat', async () => {
-  const { redis, keys, senders, epoch, begin } = await stage();
+  const { senders, epoch, begin } = await stage();
   await epoch.check();
   const heartbeat = await begin('one');
   await senders.end('one');
