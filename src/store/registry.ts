@@ -81,8 +81,10 @@ export class Registry {
     };
   }
 
-  async newestDigest(): Promise<string | null> {
-    return this.redis.hget(this.keys.config, 'digest');
+  /** Returns the digest of the config that was synced last, null for none, and the number of syncs. */
+  async newestConfig(): Promise<{ revision: number; digest: string | null }> {
+    const [revision, digest = null] = await this.redis.hmget(this.keys.config, 'generation', 'digest');
+    return { revision: Number(revision ?? 0), digest };
   }
 
   /** Returns all receivers that are stored, also removed ones, unordered. */

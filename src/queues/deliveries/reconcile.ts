@@ -222,7 +222,7 @@ export class Reconcile {
   /** Releases, ends or drops suspensions. The process with the newest config decides for how long. */
   async #settle(confirmedMs: number): Promise<void> {
     const { stores, upkeep, graceSpanMs, retentionMs } = this.#deps;
-    const isNewest = !upkeep.isReplaced() && (await stores.registry.newestDigest()) === upkeep.digest;
+    const isNewest = !upkeep.isReplaced() && (await stores.registry.newestConfig()).digest === upkeep.digest;
     const due = { spanMs: isNewest ? graceSpanMs : null, confirmedMs, trimMs: confirmedMs - retentionMs };
     for (const settled of await stores.registry.suspensions.settle(due))
       await reportSettled(settled, this.#deps);
