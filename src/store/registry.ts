@@ -30,7 +30,8 @@ export class Registry {
     this.keys = keys;
     this.subjects = subjects;
     this.definitions = new Definitions(keys, onForeign);
-    this.suspensions = new Suspensions(redis, keys, { subjects, process });
+    const receiversOf = (claimKeys: readonly string[]) => this.#receiversOf(claimKeys);
+    this.suspensions = new Suspensions(redis, keys, { subjects, process, receiversOf });
   }
 
   /** Reads the definition of a route from its stored text; null for one of another shape that this config does not have. */
@@ -153,6 +154,21 @@ export class Registry {
       if (own !== null) read.set(name, own);
     }
     return read;
+  }
+
+  /** Returns the receivers of subscription keys, also those that are out of the config; omits a key without a definition. */
+  async #receiversOf(claimKeys: readonly string[]): Promise<Map<string, readonly string[]>> {
+    const subscriptions = await this.subscriptions(claimKeys);
+    return new Map(
+      claimKeys.flatMap((key): [string, readonly string[]][] => {
+        const { subscription, receivers: narrowed } = parseClaimKey(key);
+        const definition = subscriptions.get(subscription);
+        if (narrowed !== null) return [[key, narrowed]];
+        return definition === undefined
+          ? []
+          : [[key, [...definition.receivers, ...definition.awayReceivers]]];
+      }),
+    );
   }
 
   async #texts(

@@ -315,13 +315,14 @@ export const scripts = {
     keys: ['receiver', 'dropped', 'cursors'],
     args: {
       receiver: arg.text,
+      deliveryPrefix: arg.text,
       cursor: arg.text,
       from: arg.optional(arg.text),
       to: arg.text,
       reason: arg.text,
       events: arg.list(arg.text),
     },
-    reply: reply.flag,
+    reply: reply.optional(reply.number),
   }),
   /** Drops open deliveries of a receiver, for a reason that their sender has found. */
   dropDeliveries: script({

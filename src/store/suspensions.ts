@@ -9,7 +9,12 @@ import type { Fence } from './lease.ts';
 import { FencedLease } from './lease.ts';
 import { scripts } from './scripts.ts';
 import type { SubjectStore } from './subjects.ts';
-import { type EndedSuspension, type WaitingEvent, WaitingEvents } from './waiting-events.ts';
+import {
+  type EndedSuspension,
+  type KeyReceivers,
+  type WaitingEvent,
+  WaitingEvents,
+} from './waiting-events.ts';
 
 /*
  * A removed claim is suspended first. A subscription key (`<subscription>|<named subject>`) is in one state:
@@ -27,6 +32,8 @@ import { type EndedSuspension, type WaitingEvent, WaitingEvents } from './waitin
  *                 |                                   |                 | those before   | A reload omits it: suspended
  *   ended         | nothing has it                    | no more, unless | waiting ones:  | a reload names it: in the config from
  *                 |                                   | others want it  | dropped, named | then on
+ *                 |                                   |                 | (but those its |
+ *                 |                                   |                 | receivers got) |
  *
  * All keys that one reload removes, or restores, are one suspension. A key is suspended as long as its suspension is in
  * `suspensions`: so the last waiting event and the return of all its keys are one step. This file makes the moves: a sync
@@ -56,13 +63,14 @@ export class Suspensions {
   constructor(
     redis: RedisClient,
     keys: Keys,
-    { subjects, process }: { subjects: SubjectStore; process?: string | undefined },
+    deps: { subjects: SubjectStore; process?: string | undefined; receiversOf: KeyReceivers },
   ) {
+    const { subjects, process, receiversOf } = deps;
     this.#redis = redis;
     this.#keys = keys;
     this.#subjects = subjects;
     this.#process = process;
-    this.waiting = new WaitingEvents(redis, keys);
+    this.waiting = new WaitingEvents(redis, keys, receiversOf);
   }
 
   async states(): Promise<Map<string, SuspendedState>> {
@@ -176,6 +184,8 @@ export class Suspensions {
     return this.#alone(async (fence) => {
       const settled: Settled[] = [];
       if (await this.waiting.hasBefore(trimMs))
+        await this.waiting.removeDelivered({ suspension: '', trimMs });
+      if (await this.waiting.hasBefore(trimMs))
         settled.push(await this.waiting.drop({ suspension: '', reason: 'retention', claimKeys: [], trimMs }));
       for (const [suspension] of (await due()).sort(([, one], [, other]) => one - other)) {
         if (stateOf(suspension) === 'back') settled.push(await this.#release(suspension));
@@ -242,6 +252,7 @@ export class Suspensions {
     const claimKeys = all.flatMap(([key, of]) => (of === suspension ? [key] : []));
     for (const chunk of chunks(claimKeys, CHUNK))
       await scripts.endSuspended(this.#redis, { keys: this.#keys, args: { suspension, keys: chunk } });
+    await this.waiting.removeDelivered({ suspension, trimMs: 0 });
     const settled =
       claimKeys.length === 0 ? [] : [await this.waiting.drop({ suspension, reason, claimKeys })];
     const named = new Set((await this.#redis.hkeys(wanted)).map((key) => parseClaimKey(key).subject));
