@@ -149,10 +149,11 @@ export class Simulation {
       const named = this.#wallets
         .slice(from, from + 500)
         .map(({ subject }) => ({ claimKey: keyOf(subject), subject, at: '', from: '' }));
-      const { wanted, events, since } = this.#keys;
+      const { wanted, events, since, configLease: lease, configFence: fence } = this.#keys;
       await scripts.addSubscriptionKeys(this.#redis, {
-        keys: { wanted, plan: this.#keys.plan(ENDPOINT_GROUP), events },
+        keys: { wanted, plan: this.#keys.plan(ENDPOINT_GROUP), events, lease, fence },
         args: {
+          token: String(await this.#redis.incr(fence)),
           claimsPrefix: this.#keys.claims(''),
           subjectPrefix: this.#keys.subject(''),
           atMs: String(this.#nowMs),

@@ -4,7 +4,7 @@ import { type SubjectId, vaultId } from '../domain/subjects/subject.ts';
 import { parseClaimKey, routesOf, subjectsOf } from '../domain/subjects/subscription.ts';
 import { EventLog } from '../store/event-log.ts';
 import { Keys } from '../store/keys.ts';
-import { FencedLease } from '../store/lease.ts';
+import { type Fence, FencedLease, LeaseLostError } from '../store/lease.ts';
 import type { UnsyncedPlans } from '../store/plan.ts';
 import type { SchemaVersion } from '../store/schema-version.ts';
 import type { SubjectStore } from '../store/subjects.ts';
@@ -126,32 +126,53 @@ export class Generation {
     this.deps.books?.start();
   }
 
-  async #setBudgets(): Promise<UnsyncedPlans> {
-    return this.deps.stores.plan.setBudgets(this.deps.polling.budgets);
+  async #setBudgets(fence: Fence | null = null): Promise<UnsyncedPlans> {
+    return this.deps.stores.plan.setBudgets(this.deps.polling.budgets, fence);
   }
 
-  /** Syncs one process at a time: processes with different configs remove each other's entries; the newest must be whole. */
+  /**
+   * Syncs one process at a time: processes with different configs remove each other's entries; the newest must be whole. A sync
+   * that was stopped until another process acquired the lease is repeated, unless that one has synced another config: then it
+   * has the newest, and this process goes on without.
+   */
   async sync(): Promise<void> {
     const { configLease: lease, configFence: fence } = this.#keys;
-    const { redis, heartbeat } = this.deps;
-    await new FencedLease(redis, { lease, fence }, heartbeat.id).during(() => this.#write());
+    const { redis, heartbeat, stores } = this.deps;
+    let begun: number | null = null;
+    for (let isWhole = false; !isWhole; ) {
+      const work = async (held: Fence): Promise<void> => {
+        const { revision, digest } = await stores.registry.newestConfig();
+        begun ??= revision;
+        if (begun === revision || digest === null || digest === this.config.digest) await this.#write(held);
+        else this.#reportOvertaken(digest);
+        isWhole = true;
+      };
+      await new FencedLease(redis, { lease, fence }, heartbeat.id).during(work).catch((error: unknown) => {
+        if (!(error instanceof LeaseLostError)) throw error;
+      });
+    }
     this.#isPartlyApplied = false;
   }
 
+  #reportOvertaken(digest: string): void {
+    const [mine, newest] = [this.config.digest, digest].map((one) => one.slice(0, 12));
+    this.#options.log.warn({ mine, newest }, 'config.overtaken');
+  }
+
   /** Writes the config's entries and polls new subjects: in an unsynced plan all, though the registry may have them. */
-  async #write(): Promise<void> {
+  async #write(fence: Fence): Promise<void> {
     const { redis, stores, polling } = this.deps;
     const { plan, registry, importedQuotes, tracked } = stores;
     const keys = this.#keys;
-    const unsynced = await this.#setBudgets();
+    const unsynced = await this.#setBudgets(fence);
     const isUnsynced = (subject: SubjectId): boolean => unsynced.has(keys.groupOf(subject));
     const newest = await new EventLog(redis, keys).newest();
     const isGraced = this.config.removal.graceSpanMs > 0;
     // A quote that leaves the config is suspended, and polled with all that is known of it.
     const suspended = isGraced ? await registry.namedOf('quote') : new Set<string>();
-    const unverified = await importedQuotes.sync(this.config.importedQuotes, suspended);
+    const unverified = await importedQuotes.sync(this.config.importedQuotes, fence, suspended);
     const wanted = wantedOf(this.config);
-    await syncConfig(registry, wanted, newest);
+    await syncConfig(registry, wanted, { newestEntry: newest, fence });
     await this.#options.epoch.synchronised();
     const named = wanted.subscriptions.flatMap(({ subjects }) => subjects);
     await plan.track(named.filter(isUnsynced));
@@ -159,13 +180,13 @@ export class Generation {
     if (polled.length > 0) await plan.pollSoon(polled);
     if (unsynced.size > 0) {
       for await (const some of tracked.all()) {
-        await wantTracked(registry, some);
+        await wantTracked({ registry, fence }, some);
         await plan.track(some.filter(isUnsynced));
       }
     }
-    await plan.noteSynced(unsynced);
+    await plan.noteSynced(unsynced, fence);
     // After the plans that were lost: it scans them.
-    await plan.settleTransfers();
+    await plan.settleTransfers(fence);
     for (const { dispatcher } of polling.pollers) dispatcher.wake();
   }
 

@@ -54,17 +54,17 @@ export class DroppedStore {
   }
 
   /**
-   * Records events behind the cursor of a receiver, read after `from` and up to `to`, as dropped for a reason. False where the
-   * cursor has moved, or another process has recorded some, meanwhile.
+   * Records events behind the cursor of a receiver, read after `from` and up to `to`, as dropped for a reason, but those that it
+   * got by an earlier entry. Returns how many; null where the cursor has moved, or another process has recorded some, meanwhile.
    */
   async noteBehind(
     receiver: string,
     { cursor, from, to, reason }: { cursor: string; from: string | null; to: string; reason: DropReason },
     events: readonly string[],
-  ): Promise<boolean> {
+  ): Promise<number | null> {
     return scripts.dropBehind(this.#redis, {
       keys: { ...this.#openKeys(receiver), cursors: this.#keys.cursors },
-      args: { receiver, cursor, from, to, reason, events },
+      args: { receiver, deliveryPrefix: this.#keys.delivery(receiver, ''), cursor, from, to, reason, events },
     });
   }
 

@@ -13,6 +13,7 @@ import { INTERFACE_DOMAIN, type QuoteDomain } from '../domain/quotes/quote-signa
 import { asSubjectId, intentId, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
 import { chunks, type RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import type { Fence } from './lease.ts';
 import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
 
 const CHUNK = 1_000;
@@ -49,6 +50,7 @@ export class ImportedQuotes {
   /** Stores a config's quotes beside the tracked ones. Returns those whose signature is to be verified. */
   async sync(
     quotes: readonly ImportedQuote[],
+    fence: Fence,
     suspended: ReadonlySet<string> = new Set(),
   ): Promise<SubjectId[]> {
     this.adopt(quotes);
@@ -57,19 +59,17 @@ export class ImportedQuotes {
     const others = (await this.#redis.hkeys(importedQuotes)).filter((subject) => !wanted.has(subject));
     const tracked = (await this.#tracked(others)).union(suspended.intersection(new Set(others)));
     const unwanted = others.filter((subject) => !tracked.has(subject));
-    if (unwanted.length > 0) {
-      await this.#redis.hdel(importedQuotes, ...unwanted);
-      await this.#redis.hdel(verdicts, ...unwanted);
-    }
+    for (const chunk of chunks(unwanted, CHUNK))
+      await fence.write([importedQuotes, verdicts].map((key) => ['HDEL', key, ...chunk]));
     for (const { subject, raw } of quotes) {
-      await this.#redis.hset(importedQuotes, subject, canonicalJson(raw));
+      await fence.write([['HSET', importedQuotes, subject, canonicalJson(raw)]]);
     }
     const stored = [...quotes.map(({ subject }) => subject), ...[...tracked].map(asSubjectId)];
     const before = await this.#states(stored);
-    const hasRemoved = await this.#removePromised(validOf(before));
+    const hasRemoved = await this.#removePromised(validOf(before), fence);
     // Quotes that another process found valid meanwhile may have been removed with the others.
     const states = hasRemoved ? await this.#states(stored) : before;
-    await this.#writePromised(validOf(states));
+    await this.#writePromised(validOf(states), fence);
     return states.flatMap((state) => (state?.verdict === null ? [state.quote.subject] : []));
   }
 
@@ -152,18 +152,18 @@ export class ImportedQuotes {
   }
 
   /** Removes the promises of the intents of all other quotes, which are not trusted. False where there is none. */
-  async #removePromised(valid: readonly ImportedQuote[]): Promise<boolean> {
+  async #removePromised(valid: readonly ImportedQuote[], fence: Fence): Promise<boolean> {
     const { promised } = this.#keys;
     const wanted = promisesOf(valid);
     const unwanted = (await this.#redis.hkeys(promised)).filter((intent) => !Object.hasOwn(wanted, intent));
-    if (unwanted.length > 0) await this.#redis.hdel(promised, ...unwanted);
+    for (const chunk of chunks(unwanted, CHUNK)) await fence.write([['HDEL', promised, ...chunk]]);
     return unwanted.length > 0;
   }
 
-  async #writePromised(valid: readonly ImportedQuote[]): Promise<void> {
+  async #writePromised(valid: readonly ImportedQuote[], fence: Fence): Promise<void> {
     const entries = Object.entries(promisesOf(valid));
     for (const chunk of chunks(entries, CHUNK)) {
-      await this.#redis.hset(this.#keys.promised, Object.fromEntries(chunk));
+      await fence.write([['HSET', this.#keys.promised, ...chunk.flat()]]);
     }
   }
 }

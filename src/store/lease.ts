@@ -16,6 +16,46 @@ const WAIT_MS = 50;
 /** The keys of a lease: one expires with it; the other has the newest token, and stays. */
 export type LeaseKeys = { lease: string; fence: string };
 
+/** The error of work whose lease another process has acquired in the middle of it. Its last step wrote nothing. */
+export class LeaseLostError extends Error {
+  readonly code = 'lease-lost';
+
+  constructor() {
+    super(
+      'another process has acquired the lease in the middle of this work: its further writes are refused',
+    );
+  }
+}
+
+/**
+ * The right to write under a lease. It ends when another process takes the lease, also where this process has it again later:
+ * what this work has read is out of date by then. Redis checks it in the step that writes.
+ */
+export class Fence {
+  readonly keys: LeaseKeys;
+  readonly token: string;
+  readonly #redis: RedisClient;
+
+  constructor(redis: RedisClient, keys: LeaseKeys, token: string) {
+    this.#redis = redis;
+    this.keys = keys;
+    this.token = token;
+  }
+
+  /** Runs commands that write, in one step. Returns the reply of the last one. Throws a LeaseLostError. */
+  async write(commands: readonly (readonly string[])[]): Promise<string> {
+    const words = commands.flatMap((command) => [String(command.length), ...command]);
+    const { keys, token } = this;
+    return this.passed((await scripts.writeFenced(this.#redis, { keys, args: { token, words } })) || null);
+  }
+
+  /** Returns the reply of a script that ran under the token; throws a LeaseLostError for null, with which it refused. */
+  passed<T>(reply: T | null): T {
+    if (reply === null) throw new LeaseLostError();
+    return reply;
+  }
+}
+
 /**
  * A lease that one process at a time holds, with a fencing token. Every write of the holder names the token: a process that
  * slept while its lease expired cannot write after a takeover.
@@ -51,6 +91,11 @@ export class FencedLease {
     return this.token;
   }
 
+  /** Renews the lease with its token. A lease that expired without a takeover goes on: the work's fence is still the newest. */
+  async #renew(token: string): Promise<boolean> {
+    return scripts.renewLease(this.#redis, { keys: this.#keys, args: { token, leaseMs: LEASE_MS } });
+  }
+
   async release(): Promise<void> {
     await this.#holding?.catch(() => undefined);
     const token = this.#token;
@@ -69,18 +114,25 @@ export class FencedLease {
     return (await this.#redis.exists(this.#keys.lease)) === 1;
   }
 
-  /** Runs work under the lease, once its holder has ended or the lease has expired. */
-  async during<T>(work: () => Promise<T>): Promise<T> {
-    while ((await this.hold()) === null) await sleep(WAIT_MS);
+  /**
+   * Runs work under the lease, once its holder has ended or the lease has expired. A lease that another process has acquired
+   * meanwhile is requested again: the work may do more than its fence refuses.
+   */
+  async during<T>(work: (fence: Fence) => Promise<T>): Promise<T> {
+    let token = await this.hold();
+    for (; token === null; token = await this.hold()) await sleep(WAIT_MS);
+    const fence = new Fence(this.#redis, this.#keys, token);
     const renewing = new Duty({
       everyMs: RENEW_MS,
       isSteady: true,
-      run: async () => void (await this.hold()),
+      run: async () => {
+        if (!(await this.#renew(this.#token))) await this.hold();
+      },
       onError: () => undefined,
     });
     renewing.start();
     try {
-      return await work();
+      return await work(fence);
     } finally {
       await renewing.close();
       // A lease that could not be released expires.

@@ -5,6 +5,7 @@ import { ENDPOINT_GROUPS, type EndpointGroup, endpointGroupKinds } from '../doma
 import { asSubjectId, type SubjectId, type SubjectKind } from '../domain/subjects/subject.ts';
 import { chunks, type RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import type { Fence } from './lease.ts';
 import { flatObserved, type PageFacts } from './observed.ts';
 import { groupOfMember, OPEN_STATUS_KIND, openStatusMember, type PlanMember } from './plan-members.ts';
 import { scripts } from './scripts.ts';
@@ -93,21 +94,23 @@ export class PlanStore {
 
   /**
    * Sets the budgets of endpoint groups, in requests per second over all processes. The last call decides for all. Returns the
-   * plans that nobody has synced: they are new, were lost, or a sync has failed since.
+   * plans that nobody has synced: they are new, were lost, or a sync has failed since. `fence`: that of a sync.
    */
   async setBudgets(
     requestsPerSecond: { readonly [endpointGroup in EndpointGroup]?: number },
+    fence: Fence | null = null,
   ): Promise<UnsyncedPlans> {
     const found = await Promise.all(
       ENDPOINT_GROUPS.map(async (endpointGroup) => {
         const budget = requestsPerSecond[endpointGroup];
         if (budget === undefined) return [];
         const key = this.#keys.plan(endpointGroup);
-        const [, , [id, synced]] = await Promise.all([
-          this.#redis.hset(key, 'budget', String(budget)),
-          this.#redis.hsetnx(key, 'id', randomUUID()),
-          this.#redis.hmget(key, 'id', 'synced'),
-        ]);
+        const writes = [
+          ['hset', key, 'budget', String(budget)],
+          ['hsetnx', key, 'id', randomUUID()],
+        ];
+        await (fence === null ? this.#redis.multi(writes).exec() : fence.write(writes));
+        const [id, synced] = await this.#redis.hmget(key, 'id', 'synced');
         return id == null || id === synced ? [] : [[endpointGroup, id] as const];
       }),
     );
@@ -115,8 +118,8 @@ export class PlanStore {
   }
 
   /** Notes that plans have all subjects that they must have. A plan that was lost meanwhile stays unsynced. */
-  async noteSynced(plans: UnsyncedPlans): Promise<void> {
-    for (const [group, id] of plans) await this.#redis.hset(this.#keys.plan(group), 'synced', id);
+  async noteSynced(plans: UnsyncedPlans, fence: Fence): Promise<void> {
+    for (const [group, id] of plans) await fence.write([['HSET', this.#keys.plan(group), 'synced', id]]);
   }
 
   /** Makes all plans unsynced. */
@@ -289,12 +292,12 @@ export class PlanStore {
    * Puts transfers into the plan of the source of their status, after a start with another one. With `both`, they are
    * also polled at the open source from now on; later ones by the commits of their states.
    */
-  async settleTransfers(): Promise<void> {
+  async settleTransfers(fence: Fence): Promise<void> {
     const { statusSource } = this.#keys;
     const from = statusSource === 'open' ? 'status' : 'open-status';
     for await (const some of this.#allTracked(from, 'intent')) {
       await this.track(some.map(asSubjectId));
-      await this.#drop(from, some);
+      await this.#drop(from, some, fence);
     }
     if (statusSource === 'both') {
       for await (const some of this.#allTracked('status', 'intent')) {
@@ -304,7 +307,7 @@ export class PlanStore {
       return;
     }
     for await (const some of this.#allTracked('open-status', OPEN_STATUS_KIND)) {
-      await this.#drop('open-status', some);
+      await this.#drop('open-status', some, fence);
     }
   }
 
@@ -328,9 +331,9 @@ export class PlanStore {
     } while (cursor !== '0');
   }
 
-  async #drop(endpointGroup: EndpointGroup, members: readonly string[]): Promise<void> {
-    const keys = { plan: this.#keys.plan(endpointGroup) };
-    await scripts.dropMembers(this.#redis, { keys, args: { members } });
+  async #drop(endpointGroup: EndpointGroup, members: readonly string[], fence: Fence): Promise<void> {
+    const keys = { plan: this.#keys.plan(endpointGroup), ...fence.keys };
+    fence.passed(await scripts.dropMembers(this.#redis, { keys, args: { token: fence.token, members } }));
   }
 
   #keysOf(endpointGroup: EndpointGroup): { plan: string; endpointGroup: string } {

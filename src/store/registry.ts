@@ -30,7 +30,8 @@ export class Registry {
     this.keys = keys;
     this.subjects = subjects;
     this.definitions = new Definitions(keys, onForeign);
-    this.suspensions = new Suspensions(redis, keys, { subjects, process });
+    const receiversOf = (claimKeys: readonly string[]) => this.#receiversOf(claimKeys);
+    this.suspensions = new Suspensions(redis, keys, { subjects, process, receiversOf });
   }
 
   /** Reads the definition of a route from its stored text; null for one of another shape that this config does not have. */
@@ -81,8 +82,10 @@ export class Registry {
     };
   }
 
-  async newestDigest(): Promise<string | null> {
-    return this.redis.hget(this.keys.config, 'digest');
+  /** Returns the digest of the config that was synced last, null for none, and the number of syncs. */
+  async newestConfig(): Promise<{ revision: number; digest: string | null }> {
+    const [revision, digest = null] = await this.redis.hmget(this.keys.config, 'generation', 'digest');
+    return { revision: Number(revision ?? 0), digest };
   }
 
   /** Returns all receivers that are stored, also removed ones, unordered. */
@@ -151,6 +154,21 @@ export class Registry {
       if (own !== null) read.set(name, own);
     }
     return read;
+  }
+
+  /** Returns the receivers of subscription keys, also those that are out of the config; omits a key without a definition. */
+  async #receiversOf(claimKeys: readonly string[]): Promise<Map<string, readonly string[]>> {
+    const subscriptions = await this.subscriptions(claimKeys);
+    return new Map(
+      claimKeys.flatMap((key): [string, readonly string[]][] => {
+        const { subscription, receivers: narrowed } = parseClaimKey(key);
+        const definition = subscriptions.get(subscription);
+        if (narrowed !== null) return [[key, narrowed]];
+        return definition === undefined
+          ? []
+          : [[key, [...definition.receivers, ...definition.awayReceivers]]];
+      }),
+    );
   }
 
   async #texts(

@@ -22,16 +22,17 @@ export const scripts = {
    * wanted subject has a claim, also after a crash.
    */
   addSubscriptionKeys: script({
-    file: 'add-subscription-keys-3',
-    keys: ['wanted', 'plan', 'events'],
+    file: 'add-subscription-keys-5',
+    keys: ['wanted', 'plan', 'events', 'lease', 'fence'],
     args: {
+      token: arg.text,
       claimsPrefix: arg.text,
       subjectPrefix: arg.text,
       atMs: arg.optional(arg.text),
       since: arg.text,
       named: arg.records({ claimKey: arg.text, subject: arg.text, at: arg.text, from: arg.text }),
     },
-    reply: reply.number,
+    reply: reply.optional(reply.number),
   }),
   /** Moves the cursors of receivers along the event log; only the process that holds the lease may. */
   advance: script({
@@ -314,13 +315,14 @@ export const scripts = {
     keys: ['receiver', 'dropped', 'cursors'],
     args: {
       receiver: arg.text,
+      deliveryPrefix: arg.text,
       cursor: arg.text,
       from: arg.optional(arg.text),
       to: arg.text,
       reason: arg.text,
       events: arg.list(arg.text),
     },
-    reply: reply.flag,
+    reply: reply.optional(reply.number),
   }),
   /** Drops open deliveries of a receiver, for a reason that their sender has found. */
   dropDeliveries: script({
@@ -347,10 +349,10 @@ export const scripts = {
   }),
   /** Removes members from a plan. */
   dropMembers: script({
-    file: 'drop-members-1',
-    keys: ['plan'],
-    args: { members: arg.list(arg.text) },
-    reply: reply.number,
+    file: 'drop-members-3',
+    keys: ['plan', 'lease', 'fence'],
+    args: { token: arg.text, members: arg.list(arg.text) },
+    reply: reply.optional(reply.number),
   }),
   /** Drops a part of the events that wait for a suspension, or that have expired from the log. */
   dropWaiting: script({
@@ -839,6 +841,16 @@ export const scripts = {
     },
     reply: reply.number,
   }),
+  /**
+   * Renews a lease with its token, also after it has expired, as long as no other process has acquired it
+   * since.
+   */
+  renewLease: script({
+    file: 'renew-lease-2',
+    keys: ['lease', 'fence'],
+    args: { token: arg.text, leaseMs: arg.number },
+    reply: reply.flag,
+  }),
   /** Records that a process is alive, and renews the leases of its taken claims. */
   renewPolls: script({
     file: 'renew-polls-1',
@@ -1170,5 +1182,12 @@ export const scripts = {
     keys: ['wanted'],
     args: { waiting: arg.records({ entry: arg.text, event: arg.text, claimKey: arg.text }) },
     reply: reply.number,
+  }),
+  /** Runs commands that write, in one step; refused once another process has acquired the lease. */
+  writeFenced: script({
+    file: 'write-fenced-2',
+    keys: ['lease', 'fence'],
+    args: { token: arg.text, words: arg.list(arg.text) },
+    reply: reply.text,
   }),
 };

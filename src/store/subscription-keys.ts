@@ -2,6 +2,7 @@ import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import { parseClaimKey, trackedKey } from '../domain/subjects/subscription.ts';
 import type { ContinuedKey } from '../domain/subjects/suspended-keys.ts';
 import { chunks } from './commands.ts';
+import type { Fence } from './lease.ts';
 import type { Registry } from './registry.ts';
 import { scripts } from './scripts.ts';
 
@@ -10,15 +11,18 @@ type WantedKey = { key: string; subject: SubjectId; atMs: number | null; from: r
 
 const CHUNK = 200;
 
+/** A registry that is synced under a lease. */
+export type SyncedRegistry = { registry: Registry; fence: Fence };
+
 /** Makes subscription keys wanted, and gives their subjects a place in the plan. */
 export async function addSubscriptionKeys(
-  { redis, keys }: Registry,
+  { registry: { redis, keys }, fence }: SyncedRegistry,
   claimKeys: readonly WantedKey[],
 ): Promise<void> {
   const { wanted, events, since } = keys;
   const [claimsPrefix, subjectPrefix] = [keys.claims(''), keys.subject('')];
   for (const [endpointGroup, some] of Map.groupBy(claimKeys, ({ subject }) => keys.groupOf(subject))) {
-    const groupKeys = { wanted, plan: keys.plan(endpointGroup), events };
+    const groupKeys = { wanted, plan: keys.plan(endpointGroup), events, ...fence.keys };
     for (const chunk of chunks(some, CHUNK)) {
       const named = chunk.map(({ key, subject, atMs, from: [from = ''] }) => ({
         claimKey: key,
@@ -26,16 +30,16 @@ export async function addSubscriptionKeys(
         at: String(atMs ?? ''),
         from,
       }));
-      const args = { claimsPrefix, subjectPrefix, atMs: null, since, named };
-      await scripts.addSubscriptionKeys(redis, { keys: groupKeys, args });
+      const args = { token: fence.token, claimsPrefix, subjectPrefix, atMs: null, since, named };
+      fence.passed(await scripts.addSubscriptionKeys(redis, { keys: groupKeys, args }));
     }
   }
 }
 
 /** Claims subjects that are tracked by themselves again, where their claims were lost. */
-export async function wantTracked(registry: Registry, subjects: readonly SubjectId[]): Promise<void> {
+export async function wantTracked(synced: SyncedRegistry, subjects: readonly SubjectId[]): Promise<void> {
   await addSubscriptionKeys(
-    registry,
+    synced,
     subjects.map((subject) => ({ key: trackedKey(subject), subject, atMs: null, from: [] })),
   );
 }
@@ -45,10 +49,11 @@ export async function wantTracked(registry: Registry, subjects: readonly Subject
  * now; also one that came back with a later start: a transfer that was not polled meanwhile has its claim from before.
  */
 export async function continueKeys(
-  registry: Registry,
+  synced: SyncedRegistry,
   continued: readonly ContinuedKey[],
   { isWanted, stampMs }: { isWanted: (key: string) => boolean; stampMs: number },
 ): Promise<void> {
+  const { registry, fence } = synced;
   const { redis, keys } = registry;
   const stored = await redis.hgetall(keys.continued);
   const next = new Map<string, Set<string>>();
@@ -67,21 +72,22 @@ export async function continueKeys(
     if (claimKeys.size === 0) over.push(left);
     else if (text !== stored[left]) changed.push([left, text]);
   }
-  for (const chunk of chunks(over, CHUNK)) await redis.hdel(keys.continued, ...chunk);
-  for (const chunk of chunks(changed, CHUNK)) await redis.hset(keys.continued, ...chunk.flat());
-  await addSubscriptionKeys(registry, continued);
+  for (const chunk of chunks(over, CHUNK)) await fence.write([['HDEL', keys.continued, ...chunk]]);
+  for (const chunk of chunks(changed, CHUNK)) await fence.write([['HSET', keys.continued, ...chunk.flat()]]);
+  await addSubscriptionKeys(synced, continued);
 }
 
-/** Removes subscription keys. The next poll of a subject not in `named` ends its tracking; it is stored for the retention. */
+/**
+ * Removes subscription keys. The next poll of a subject not in `named` ends its tracking; it is stored for the retention. A
+ * subject that another process names again meanwhile is in the plan, and stays as it is.
+ */
 export async function removeSubscriptionKeys(
-  { redis, keys, subjects }: Registry,
+  { registry: { keys, subjects }, fence }: SyncedRegistry,
   claimKeys: readonly string[],
   named: ReadonlySet<string>,
 ): Promise<void> {
   for (const chunk of chunks(claimKeys, CHUNK)) {
-    await redis.hdel(keys.since, ...chunk);
-    await redis.hdel(keys.wanted, ...chunk);
-    await redis.hdel(keys.begun, ...chunk);
+    await fence.write([keys.since, keys.wanted, keys.begun].map((key) => ['HDEL', key, ...chunk]));
     const left = chunk.map((key) => asSubjectId(parseClaimKey(key).subject)).filter((one) => !named.has(one));
     await Promise.all(left.map((subject) => subjects.expire(subject)));
   }

@@ -5,10 +5,16 @@ import type { ContinuedKey, SuspendedState, SuspensionPlan } from '../domain/sub
 import { chunks, type RedisClient, redisTimeMs } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';
 import type { Keys } from './keys.ts';
+import type { Fence } from './lease.ts';
 import { FencedLease } from './lease.ts';
 import { scripts } from './scripts.ts';
 import type { SubjectStore } from './subjects.ts';
-import { type EndedSuspension, type WaitingEvent, WaitingEvents } from './waiting-events.ts';
+import {
+  type EndedSuspension,
+  type KeyReceivers,
+  type WaitingEvent,
+  WaitingEvents,
+} from './waiting-events.ts';
 
 /*
  * A removed claim is suspended first. A subscription key (`<subscription>|<named subject>`) is in one state:
@@ -26,6 +32,8 @@ import { type EndedSuspension, type WaitingEvent, WaitingEvents } from './waitin
  *                 |                                   |                 | those before   | A reload omits it: suspended
  *   ended         | nothing has it                    | no more, unless | waiting ones:  | a reload names it: in the config from
  *                 |                                   | others want it  | dropped, named | then on
+ *                 |                                   |                 | (but those its |
+ *                 |                                   |                 | receivers got) |
  *
  * All keys that one reload removes, or restores, are one suspension. A key is suspended as long as its suspension is in
  * `suspensions`: so the last waiting event and the return of all its keys are one step. This file makes the moves: a sync
@@ -55,13 +63,14 @@ export class Suspensions {
   constructor(
     redis: RedisClient,
     keys: Keys,
-    { subjects, process }: { subjects: SubjectStore; process?: string | undefined },
+    deps: { subjects: SubjectStore; process?: string | undefined; receiversOf: KeyReceivers },
   ) {
+    const { subjects, process, receiversOf } = deps;
     this.#redis = redis;
     this.#keys = keys;
     this.#subjects = subjects;
     this.#process = process;
-    this.waiting = new WaitingEvents(redis, keys);
+    this.waiting = new WaitingEvents(redis, keys, receiversOf);
   }
 
   async states(): Promise<Map<string, SuspendedState>> {
@@ -76,25 +85,24 @@ export class Suspensions {
   }
 
   /** Begins the suspensions of a sync. Until it is complete they neither release nor end anything. */
-  async begin(plan: SuspensionPlan): Promise<Making | null> {
+  async begin(plan: SuspensionPlan, fence: Fence): Promise<Making | null> {
     if (Object.values(plan).every((claimKeys) => claimKeys.length === 0)) return null;
     const nowMs = await redisTimeMs(this.#redis);
     const making = { out: `out:${nowMs}`, back: `back:${nowMs}` };
+    const { suspensions } = this.#keys;
     if (plan.narrowed.length + plan.out.length > 0)
-      await this.#redis.zadd(this.#keys.suspensions, 'NX', '0', making.out);
-    if (plan.back.length > 0) await this.#redis.zadd(this.#keys.suspensions, 'NX', '0', making.back);
-    await this.mark(making.back, plan.back);
-    await this.mark(
-      making.out,
-      plan.narrowed.map(({ key }) => key),
-    );
+      await fence.write([['ZADD', suspensions, 'NX', '0', making.out]]);
+    if (plan.back.length > 0) await fence.write([['ZADD', suspensions, 'NX', '0', making.back]]);
+    await this.mark(making.back, plan.back, fence);
+    const narrowed = plan.narrowed.map(({ key }) => key);
+    await this.mark(making.out, narrowed, fence);
     return making;
   }
 
   /** Adds subscription keys to a suspension that was begun: their events wait from now on. */
-  async mark(suspension: string, claimKeys: readonly string[]): Promise<void> {
+  async mark(suspension: string, claimKeys: readonly string[], fence: Fence): Promise<void> {
     for (const chunk of chunks(claimKeys, CHUNK)) {
-      await this.#redis.hset(this.#keys.suspended, ...chunk.flatMap((key) => [key, suspension]));
+      await fence.write([['HSET', this.#keys.suspended, ...chunk.flatMap((key) => [key, suspension])]]);
     }
   }
 
@@ -102,7 +110,7 @@ export class Suspensions {
    * Suspends the parts of suspended subscription keys since the same time, and releases the events of the whole to them: the
    * whole is on its way back, to be completed by the sync that splits it or by the next one.
    */
-  async part(parts: readonly ContinuedKey[]): Promise<void> {
+  async part(parts: readonly ContinuedKey[], fence: Fence): Promise<void> {
     const nowMs = await redisTimeMs(this.#redis);
     const { suspended, suspensions } = this.#keys;
     const wholes = new Set<string>();
@@ -110,25 +118,25 @@ export class Suspensions {
       for (const whole of from) {
         const suspension = await this.#redis.hget(suspended, whole);
         if (suspension === null) continue;
-        await this.#redis.hsetnx(suspended, key, suspension);
+        await fence.write([['HSETNX', suspended, key, suspension]]);
         wholes.add(whole);
       }
     }
     if (wholes.size === 0) return;
-    await this.#redis.zadd(suspensions, 'NX', '0', `back:${nowMs}`);
-    await this.mark(`back:${nowMs}`, [...wholes]);
+    await fence.write([['ZADD', suspensions, 'NX', '0', `back:${nowMs}`]]);
+    await this.mark(`back:${nowMs}`, [...wholes], fence);
   }
 
   /** Completes the suspensions of a sync, and removes those that an earlier sync began and never completed. */
-  async complete(making: Making | null): Promise<void> {
+  async complete(making: Making | null, fence: Fence): Promise<void> {
     const nowMs = await readStamp(this.#redis, this.#keys);
     for (const [suspension, sinceMs] of await this.#suspensions()) {
       if (sinceMs > 0) continue;
       if (suspension === making?.out || suspension === making?.back)
-        await this.#redis.zadd(this.#keys.suspensions, 'XX', String(nowMs), suspension);
-      else await this.#redis.zrem(this.#keys.suspensions, suspension);
+        await fence.write([['ZADD', this.#keys.suspensions, 'XX', String(nowMs), suspension]]);
+      else await fence.write([['ZREM', this.#keys.suspensions, suspension]]);
     }
-    await this.#remove();
+    await this.#remove(fence);
   }
 
   /** Makes events wait again for keys suspended by now. Returns how many do not: their keys are in the config, or nowhere. */
@@ -141,11 +149,11 @@ export class Suspensions {
     return current;
   }
 
-  async #remove(): Promise<void> {
+  async #remove(fence: Fence): Promise<void> {
     const key = this.#keys.suspended;
     const [since, claimKeys] = [await this.#suspensions(), Object.entries(await this.#redis.hgetall(key))];
     const over = claimKeys.filter(([, suspension]) => !since.has(suspension)).map(([key]) => key);
-    for (const chunk of chunks(over, CHUNK)) await this.#redis.hdel(key, ...chunk);
+    for (const chunk of chunks(over, CHUNK)) await fence.write([['HDEL', key, ...chunk]]);
   }
 
   /**
@@ -173,15 +181,17 @@ export class Suspensions {
     if (claimKeys + waiting === 0) return [];
     if ((await due()).length === 0 && !(await this.waiting.hasBefore(trimMs)) && !(await this.#isLeft()))
       return [];
-    return this.#alone(async () => {
+    return this.#alone(async (fence) => {
       const settled: Settled[] = [];
+      if (await this.waiting.hasBefore(trimMs))
+        await this.waiting.removeDelivered({ suspension: '', trimMs });
       if (await this.waiting.hasBefore(trimMs))
         settled.push(await this.waiting.drop({ suspension: '', reason: 'retention', claimKeys: [], trimMs }));
       for (const [suspension] of (await due()).sort(([, one], [, other]) => one - other)) {
         if (stateOf(suspension) === 'back') settled.push(await this.#release(suspension));
         else settled.push(...(await this.#end(suspension)));
       }
-      await this.#remove();
+      await this.#remove(fence);
       return settled;
     });
   }
@@ -193,7 +203,7 @@ export class Suspensions {
 
   /** Ends suspended subscription keys at once. Returns the results; none where none of them is suspended. */
   async end(isMeant: (key: string) => boolean): Promise<Settled[]> {
-    return this.#alone(async () => {
+    return this.#alone(async (fence) => {
       const states = await this.states();
       const claimKeys = [...states].flatMap(([key, { state, isMade }]) =>
         state === 'out' && isMade && isMeant(key) ? [key] : [],
@@ -202,13 +212,13 @@ export class Suspensions {
       const nowMs = await redisTimeMs(this.#redis);
       // A suspension of their own, whose span is over in any case: after a crash the check ends it.
       const suspension = `out:${nowMs}${REMOVED}`;
-      await this.#redis.zadd(this.#keys.suspensions, '1', suspension);
-      await this.mark(suspension, claimKeys);
+      await fence.write([['ZADD', this.#keys.suspensions, '1', suspension]]);
+      await this.mark(suspension, claimKeys, fence);
       return this.#end(suspension);
     });
   }
 
-  async #alone<T>(work: () => Promise<T>): Promise<T> {
+  async #alone<T>(work: (fence: Fence) => Promise<T>): Promise<T> {
     const { configLease: lease, configFence: fence } = this.#keys;
     return new FencedLease(this.#redis, { lease, fence }, this.#process).during(work);
   }
@@ -242,6 +252,7 @@ export class Suspensions {
     const claimKeys = all.flatMap(([key, of]) => (of === suspension ? [key] : []));
     for (const chunk of chunks(claimKeys, CHUNK))
       await scripts.endSuspended(this.#redis, { keys: this.#keys, args: { suspension, keys: chunk } });
+    await this.waiting.removeDelivered({ suspension, trimMs: 0 });
     const settled =
       claimKeys.length === 0 ? [] : [await this.waiting.drop({ suspension, reason, claimKeys })];
     const named = new Set((await this.#redis.hkeys(wanted)).map((key) => parseClaimKey(key).subject));

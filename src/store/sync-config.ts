@@ -8,6 +8,7 @@ import {
   type StoredKey,
   type SubscribedSubject,
 } from '../domain/subjects/suspended-keys.ts';
+import { chunks } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';
 import {
   type Joining,
@@ -16,9 +17,18 @@ import {
   receiverText,
   type StoredSubscription,
 } from './definitions.ts';
+import type { Fence } from './lease.ts';
 import type { Registry } from './registry.ts';
 import { scripts } from './scripts.ts';
-import { addSubscriptionKeys, continueKeys, removeSubscriptionKeys, startsOf } from './subscription-keys.ts';
+import {
+  addSubscriptionKeys,
+  continueKeys,
+  removeSubscriptionKeys,
+  type SyncedRegistry,
+  startsOf,
+} from './subscription-keys.ts';
+
+const CHUNK = 200;
 
 /**
  * The content of a config: its subscriptions with their subjects, its routes, each once, and its receivers, of which
@@ -43,17 +53,25 @@ export type Desired = {
  *
  * The order is safe for a crash between any two steps: keys are continued while their predecessors are still wanted, and by
  * definitions that still have their receivers.
+ *
+ * Every write is refused once another process has acquired the lease, which may have synced a newer config: then this throws a
+ * LeaseLostError.
  */
-export async function syncConfig(registry: Registry, wanted: Desired, newestEntry: string): Promise<void> {
+export async function syncConfig(
+  registry: Registry,
+  wanted: Desired,
+  { newestEntry, fence }: { newestEntry: string; fence: Fence },
+): Promise<void> {
+  const synced = { registry, fence };
   const { redis, keys, suspensions } = registry;
   const { epoch } = registry.subjects;
   await adoptConfig(registry, wanted);
-  const returning = await syncReceivers(registry, wanted, newestEntry);
+  const returning = await syncReceivers(synced, wanted, newestEntry);
   const named = wanted.subscriptions.flatMap(({ name, receivers, subjects }) =>
     subjects.map((subject) => ({ subscription: name, receivers, subject })),
   );
   const claimKeys = new Map(named.map((one) => [claimKey(one.subscription, one.subject), one.subject]));
-  await splitKeys(registry, wanted, named);
+  await splitKeys(synced, wanted, named);
   const { stored, known, suspended, storedKeys } = await readWanted(registry);
   const { continued: goesOn, stays } = planKeys(storedKeys, named);
   const present = new Set(wanted.receivers.map(({ name }) => name));
@@ -66,37 +84,42 @@ export async function syncConfig(registry: Registry, wanted: Desired, newestEntr
   );
   const continued = [...goesOn, ...leaving.narrowed];
   // The definitions of new subscriptions are stored before their subscription keys.
-  for (const [name, definition] of registry.definitions.own.subscriptions)
-    await redis.hsetnx(keys.subscriptions, name, JSON.stringify(definition));
-  const making = await suspensions.begin(leaving);
+  const defined = [...registry.definitions.own.subscriptions];
+  for (const chunk of chunks(defined, CHUNK))
+    await fence.write(
+      chunk.map(([name, definition]) => ['HSETNX', keys.subscriptions, name, JSON.stringify(definition)]),
+    );
+  const making = await suspensions.begin(leaving, fence);
   // The definitions that are written next no longer have the receivers of these.
   const narrowed = leaving.out.filter((key) => parseClaimKey(key).receivers !== null);
-  if (making !== null) await suspensions.mark(making.out, narrowed);
+  if (making !== null) await suspensions.mark(making.out, narrowed, fence);
   // A receiver that joins a subscription in the sync that continues a key under it has the start of that key.
   const stampMs = await readStamp(redis, keys);
-  await continueKeys(registry, continued, {
+  await continueKeys(synced, continued, {
     isWanted: (key) => claimKeys.has(key) || remaining.has(key),
     stampMs,
   });
-  await syncSubscriptions(registry, wanted, {
+  await syncSubscriptions(synced, wanted, {
     at: { entry: newestEntry, atMs: stampMs },
     graceSpanMs: wanted.graceSpanMs,
     isBack: new Set(returning.map(({ name }) => name)),
     before: receiversBySubject(storedKeys),
   });
-  await writeReceivers(registry, returning);
+  await writeReceivers(synced, returning);
   const remainingSubjects = new Set([...remaining].map((key) => parseClaimKey(key).subject));
-  await syncRoutes(registry, wanted.routes, remainingSubjects);
-  if (making !== null) await suspensions.mark(making.out, leaving.out);
+  await syncRoutes(synced, wanted.routes, remainingSubjects);
+  if (making !== null) await suspensions.mark(making.out, leaving.out, fence);
   const unwanted = stored.map(([key]) => key).filter((key) => !claimKeys.has(key) && !remaining.has(key));
-  await removeSubscriptionKeys(registry, unwanted, new Set([...claimKeys.values(), ...remainingSubjects]));
-  const revision = await redis.hincrby(keys.config, 'generation', 1);
-  await redis.hset(keys.config, 'digest', wanted.digest);
-  epoch.noteRevision(revision, wanted.digest);
+  await removeSubscriptionKeys(synced, unwanted, new Set([...claimKeys.values(), ...remainingSubjects]));
+  const revision = await fence.write([
+    ['HSET', keys.config, 'digest', wanted.digest],
+    ['HINCRBY', keys.config, 'generation', '1'],
+  ]);
+  epoch.noteRevision(Number(revision), wanted.digest);
   const isContinued = new Set(continued.map(({ key }) => key));
   const missing = [...claimKeys].filter(([key]) => !known.has(key) && !isContinued.has(key));
   await addSubscriptionKeys(
-    registry,
+    synced,
     missing.map(([key, subject]) => ({ key, subject, atMs: epoch.startOf(key), from: [] })),
   );
   const starts = await startsOf(
@@ -104,7 +127,7 @@ export async function syncConfig(registry: Registry, wanted: Desired, newestEntr
     missing.map(([key]) => key),
   );
   epoch.starts = new Map([...known, ...starts]);
-  await suspensions.complete(making);
+  await suspensions.complete(making, fence);
 }
 
 /**
@@ -166,28 +189,30 @@ async function readWanted(registry: Registry) {
  * that still have them: a crash between any two steps leaves keys that count for the same receivers.
  */
 async function splitKeys(
-  registry: Registry,
+  synced: SyncedRegistry,
   wanted: Desired,
   named: readonly SubscribedSubject[],
 ): Promise<void> {
+  const { registry, fence } = synced;
   const { storedKeys, suspended, known } = await readWanted(registry);
   const receivers = new Map(wanted.subscriptions.map((one) => [one.name, one.receivers]));
   const isGraced = wanted.graceSpanMs > 0;
   const parts = partKeys({ stored: storedKeys, named, suspended, receivers }, { isGraced });
   if (parts.length === 0) return;
   const stampMs = await readStamp(registry.redis, registry.keys);
-  await continueKeys(registry, parts, { isWanted: (key) => known.has(key), stampMs });
-  await registry.suspensions.part(parts);
+  await continueKeys(synced, parts, { isWanted: (key) => known.has(key), stampMs });
+  await registry.suspensions.part(parts, fence);
   const wholes = [...new Set(parts.flatMap(({ from }) => from))];
-  await removeSubscriptionKeys(registry, wholes, new Set(parts.map(({ subject }) => subject)));
+  await removeSubscriptionKeys(synced, wholes, new Set(parts.map(({ subject }) => subject)));
 }
 
 /** Writes the receivers of the config but those that had been removed from it and come back; returns these. */
 async function syncReceivers(
-  registry: Registry,
+  synced: SyncedRegistry,
   { receivers, addedReceivers }: Desired,
   newestEntry: string,
 ): Promise<PresentReceiver[]> {
+  const { registry, fence } = synced;
   const { redis, keys } = registry;
   const names = new Set(receivers.map((receiver) => receiver.name));
   const stored = await registry.receivers();
@@ -195,9 +220,12 @@ async function syncReceivers(
   const own = receivers.filter(({ name }) => !addedReceivers?.has(name));
   // A cursor that was lost alone: the log is read from the beginning, and the facts show earlier deliveries.
   const known = new Set(stored.map(({ name }) => name));
-  for (const { name } of own) await redis.hsetnx(keys.cursors, name, known.has(name) ? '0-0' : newestEntry);
+  for (const chunk of chunks(own, CHUNK))
+    await fence.write(
+      chunk.map(({ name }) => ['HSETNX', keys.cursors, name, known.has(name) ? '0-0' : newestEntry]),
+    );
   await writeReceivers(
-    registry,
+    synced,
     own.filter(({ name }) => !left.has(name)),
   );
   // Receivers that were made through the API belong to no config.
@@ -205,16 +233,19 @@ async function syncReceivers(
   for (const receiver of stored) {
     if (names.has(receiver.name) || receiver.removed) continue;
     const text = JSON.stringify({ ...receiver, removed: true });
-    await redis.hset(keys.receivers, receiver.name, text);
+    await fence.write([['HSET', keys.receivers, receiver.name, text]]);
   }
   return own.filter(({ name }) => left.has(name));
 }
 
 async function writeReceivers(
-  { redis, keys }: Registry,
+  { registry: { keys }, fence }: SyncedRegistry,
   receivers: readonly PresentReceiver[],
 ): Promise<void> {
-  for (const receiver of receivers) await redis.hset(keys.receivers, receiver.name, receiverText(receiver));
+  for (const chunk of chunks(receivers, CHUNK))
+    await fence.write(
+      chunk.map((receiver) => ['HSET', keys.receivers, receiver.name, receiverText(receiver)]),
+    );
 }
 
 /**
@@ -224,7 +255,7 @@ async function writeReceivers(
  * is back in it within the grace span, or in the config, goes on from its place, whatever that was in: a restore may have lost it.
  */
 async function syncSubscriptions(
-  { redis, keys, definitions }: Registry,
+  { registry: { redis, keys, definitions }, fence }: SyncedRegistry,
   { subscriptions, receivers }: Desired,
   sync: Joining,
 ): Promise<void> {
@@ -242,20 +273,22 @@ async function syncSubscriptions(
       next.set(name, { ...definition, awayReceivers, ...members });
       continue;
     }
-    if (stored === null) await redis.hdel(keys.subscriptions, name);
+    if (stored === null) await fence.write([['HDEL', keys.subscriptions, name]]);
     if (stored === null || stored.removedAtMs !== null) continue;
     const removed = { ...stored, removedAtMs: sync.at.atMs };
-    await redis.hset(keys.subscriptions, name, JSON.stringify(removed));
+    await fence.write([['HSET', keys.subscriptions, name, JSON.stringify(removed)]]);
   }
-  for (const [name, definition] of next)
-    await redis.hset(keys.subscriptions, name, JSON.stringify(definition));
+  for (const chunk of chunks([...next], CHUNK))
+    await fence.write(
+      chunk.map(([name, definition]) => ['HSET', keys.subscriptions, name, JSON.stringify(definition)]),
+    );
 }
 
 /**
  * Stores routes, equal for every process, since their prices are compared. A suspended one stays, since it is still polled.
  */
 async function syncRoutes(
-  { redis, keys, definitions }: Registry,
+  { registry: { redis, keys, definitions }, fence }: SyncedRegistry,
   routes: readonly RouteDefinition[],
   remaining: ReadonlySet<string>,
 ): Promise<void> {
@@ -265,6 +298,6 @@ async function syncRoutes(
     const route = names.has(name) ? null : definitions.route(name, text);
     return names.has(name) || (route !== null && remaining.has(routeId(route))) ? [] : [name];
   });
-  for (const route of routes) await redis.hset(keys.routes, route.name, JSON.stringify(route));
-  for (const name of unwanted) await redis.hdel(keys.routes, name);
+  for (const route of routes) await fence.write([['HSET', keys.routes, route.name, JSON.stringify(route)]]);
+  for (const name of unwanted) await fence.write([['HDEL', keys.routes, name]]);
 }

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../domain/json.ts';
 import { parseClaimKey } from '../domain/subjects/subscription.ts';
-import { type RedisClient, redisTimeMs } from './commands.ts';
+import { chunks, type RedisClient, redisTimeMs } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { reportToOperator } from './operator-event.ts';
 import { scripts } from './scripts.ts';
@@ -38,14 +38,22 @@ const MOST_DROPPED_AT_ONCE = 200;
 /** Most events and subscriptions that an operator event names. */
 const MOST_NAMED = 100;
 
+/** Returns the receivers of subscription keys, by key. */
+export type KeyReceivers = (claimKeys: readonly string[]) => Promise<Map<string, readonly string[]>>;
+
+/** Waiting events of a suspension, or those from before a time where it is empty. */
+type WaitingSelection = { suspension: string; trimMs: number };
+
 /** The events that wait for suspended subscription keys, and those that were dropped. */
 export class WaitingEvents {
   readonly #redis: RedisClient;
   readonly #keys: Keys;
+  readonly #receiversOf: KeyReceivers;
 
-  constructor(redis: RedisClient, keys: Keys) {
+  constructor(redis: RedisClient, keys: Keys, receiversOf: KeyReceivers) {
     this.#redis = redis;
     this.#keys = keys;
+    this.#receiversOf = receiversOf;
   }
 
   /** Counts the waiting events of some subscription keys; omits a key without any. */
@@ -67,7 +75,7 @@ export class WaitingEvents {
   async *#each(): AsyncGenerator<WaitingEvent> {
     for (let from = '-'; ; ) {
       const members = await this.#redis.zrangebylex(this.#keys.withheld, from, '+', 'LIMIT', 0, MOST_READ);
-      yield* members.flatMap((member) => parseWaiting(member) ?? []);
+      yield* parsed(members);
       const last = members.at(-1);
       if (last === undefined || members.length < MOST_READ) return;
       from = `(${last}`;
@@ -81,17 +89,49 @@ export class WaitingEvents {
     return waiting !== null && Number(waiting.entry.split('-')[0]) < trimMs;
   }
 
+  /**
+   * Removes events that each receiver of their subscription key got by another one, or that are on their way to it: they do not
+   * wait in vain. An event of another type than a receiver wants stays.
+   */
+  async removeDelivered(which: WaitingSelection): Promise<void> {
+    const members = await this.#select({ ...which, isDropped: false });
+    const waiting = members.flatMap((member) => {
+      const event = parseWaiting(member);
+      return event === null ? [] : [{ ...event, member }];
+    });
+    const receivers = await this.#receiversOf([...new Set(waiting.map(({ key }) => key))]);
+    for (const chunk of chunks(waiting, MOST_DROPPED_AT_ONCE)) {
+      const isOver = await Promise.all(
+        chunk.map(async ({ key, eventId }) => {
+          const names = receivers.get(key) ?? [];
+          const made = await Promise.all(names.map((name) => this.#isDelivered(name, eventId)));
+          return made.length > 0 && made.every(Boolean);
+        }),
+      );
+      const over = chunk.flatMap(({ member }, index) => (isOver[index] === true ? [member] : []));
+      if (over.length > 0) await this.#redis.zrem(this.#keys.withheld, ...over);
+    }
+  }
+
+  async #isDelivered(receiver: string, id: string): Promise<boolean> {
+    const [delivered, outcome] = await Promise.all([
+      this.#redis.hexists(this.#keys.delivery(receiver, ''), id),
+      this.#redis.hget(this.#keys.delivery(receiver, id), 'outcome'),
+    ]);
+    return delivered === 1 || outcome === 'pending';
+  }
+
   /** Reports events that wait in vain to the operator, then drops them. Expired are those from before `trimMs`. */
   async drop(what: Drop & { trimMs?: number }): Promise<EndedSuspension> {
     const { suspension, reason, trimMs = 0 } = what;
-    const dropped = await this.#select({ suspension, trimMs, isDropped: false });
+    const dropped = parsed(await this.#select({ suspension, trimMs, isDropped: false }));
     const ids = idsOf(dropped);
     const claimKeys =
       what.claimKeys.length > 0 ? what.claimKeys : [...new Set(dropped.map(({ key }) => key))];
     await this.#report({ suspension, reason, claimKeys }, ids);
     // What began to wait again meanwhile is named too.
     const named = new Set(ids);
-    const all = await this.#select({ suspension, trimMs, isDropped: true });
+    const all = parsed(await this.#select({ suspension, trimMs, isDropped: true }));
     const late = all.filter(({ eventId }) => !named.has(eventId));
     const lateIds = idsOf(late);
     if (late.length > 0) {
@@ -108,25 +148,28 @@ export class WaitingEvents {
   }
 
   /** Returns the events of a suspension, or those from before a time; `isDropped` moves them to the dropped ones. */
-  async #select(which: { suspension: string; trimMs: number; isDropped: boolean }): Promise<WaitingEvent[]> {
-    const { suspension, trimMs, isDropped } = which;
-    const found: WaitingEvent[] = [];
+  async #select({
+    suspension,
+    trimMs,
+    isDropped,
+  }: WaitingSelection & { isDropped: boolean }): Promise<string[]> {
+    const found: string[] = [];
     let from = '';
     do {
       const args = { suspension, beforeMs: trimMs, from, count: MOST_DROPPED_AT_ONCE, isDropped };
       const { next, members } = await scripts.dropWaiting(this.#redis, { keys: this.#keys, args });
-      found.push(...members.flatMap((member) => parseWaiting(member) ?? []));
+      found.push(...members);
       from = next;
     } while (from !== '');
     return found;
   }
 
   async #report({ suspension, reason, claimKeys }: Drop, ids: readonly string[]): Promise<void> {
-    const parsed = claimKeys.map(parseClaimKey);
-    const subscriptions = [...new Set(parsed.map(({ subscription }) => subscription))];
+    const removed = claimKeys.map(parseClaimKey);
+    const subscriptions = [...new Set(removed.map(({ subscription }) => subscription))];
     const record: JsonObject = {
       reason,
-      subjects: new Set(parsed.map(({ subject }) => subject)).size,
+      subjects: new Set(removed.map(({ subject }) => subject)).size,
       subscriptions: subscriptions.slice(0, MOST_NAMED),
       events: ids.length,
       eventIds: ids.slice(0, MOST_NAMED),
@@ -155,6 +198,10 @@ export class WaitingEvents {
 
 function idsOf(events: readonly WaitingEvent[]): string[] {
   return [...new Set(events.map(({ eventId }) => eventId))];
+}
+
+function parsed(members: readonly string[]): WaitingEvent[] {
+  return members.flatMap((member) => parseWaiting(member) ?? []);
 }
 
 /** Parses a waiting event; null for anything else. */

@@ -7,7 +7,7 @@ import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { adoptConfig, syncConfig } from '../../src/store/sync-config.ts';
+import { adoptConfig } from '../../src/store/sync-config.ts';
 import { startDaemon, type TestConfig, testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { eventually } from '../support/eventually.ts';
@@ -15,6 +15,7 @@ import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
 import { reloadable } from '../support/reloadable.ts';
 import { hashOf, upstreamOfStatuses } from '../support/scripted-upstream.ts';
+import { syncConfig } from '../support/sync-config.ts';
 
 const { later, started } = opening();
 

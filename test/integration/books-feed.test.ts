@@ -18,12 +18,12 @@ import { Keys } from '../../src/store/keys.ts';
 import { RelayLease } from '../../src/store/lease.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { syncConfig } from '../../src/store/sync-config.ts';
 import { DAY_MS, FIRST_MS, type Reported, reportedEvent } from '../support/books-stage.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { orderOf, recordOne } from '../support/delivery-stage.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { opening } from '../support/opening.ts';
+import { syncConfig } from '../support/sync-config.ts';
 
 const { later } = opening();
 

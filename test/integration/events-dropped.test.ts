@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { redisTimeMs } from '../../src/store/commands.ts';
+import { redisTimeMs, SCHEMA_VERSION } from '../../src/store/commands.ts';
 import { DROP_REASONS, DroppedStore } from '../../src/store/dropped.ts';
 import { startDaemon } from '../support/daemon.ts';
 import { deliveryStage, HOUR_MS, happen, hourOfEvents } from '../support/delivery-stage.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
-import { appendEvents } from '../support/log-entries.ts';
+import { appendEvents, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 
 const open = opening();
@@ -89,6 +89,45 @@ test('events that expire while a receiver is out of the config are named once it
   });
   expect(dropped?.event.data.record.deliveries).toHaveLength(4);
   expect(hook.came).toEqual([]);
+});
+
+test('an event that another subscription leads to as well is named only where the receiver did not get it, and once', async () => {
+  const operator = await open.started(new Hook());
+  const stage = await deliveryStage(
+    open,
+    {
+      hook: { hook: await open.started(new Hook()), more: { events: ['intent.*'] } },
+      operator: { hook: operator, more: { events: ['receiver.*'] } },
+    },
+    { retention: '5d' },
+  );
+  const { redis, keys } = stage;
+  const fromMs = (await redisTimeMs(redis)) - 7 * 24 * HOUR_MS;
+  // Its cursor is behind the first event, which it got before it was disabled.
+  await redis.hset(keys.receiver('hook'), { state: 'disabled', disabledAt: String(fromMs) });
+  const made = hourOfEvents(2, { fromMs, transfers: 2 });
+  const [first = '', second = ''] = await appendEvents(redis, keys, made);
+  const [got, lost] = made.map(madeEventId);
+  if (got === undefined || lost === undefined) throw new Error('expected two events');
+  await redis.hset(keys.cursors, { hook: first });
+  await redis.hset(keys.delivery('hook', ''), got, `${first}|1|5|`);
+  // Another subscription, with the same receiver, names both later.
+  for (const [event, entry] of [
+    [got, first],
+    [lost, second],
+  ] as const) {
+    const { atMs, key } = made[1] ?? { atMs: 0, key: '' };
+    const claimKeys = JSON.stringify([key]);
+    await redis.xadd(
+      keys.events,
+      `${atMs + 1}-*`,
+      ...['v', String(SCHEMA_VERSION), 'kind', 'subscribers', 'event', event, 'entry', entry],
+      ...['claimKeys', claimKeys],
+    );
+  }
+  await stage.start();
+  const [dropped] = await operator.until((came) => came.length === 1);
+  expect(dropped?.event.data.record).toMatchObject({ count: 1, deliveries: [lost] });
 });
 
 describe('a delivery that is open when its event expires', () => {

@@ -16,7 +16,7 @@ import { Registry } from '../../src/store/registry.ts';
 import { ReplayStore } from '../../src/store/replays.ts';
 import type { ForeignEntry } from '../../src/store/stored.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { type Desired, syncConfig } from '../../src/store/sync-config.ts';
+import type { Desired } from '../../src/store/sync-config.ts';
 import { WalletStore } from '../../src/store/wallets.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { CLAIM_KEY, deliveryStage } from '../support/delivery-stage.ts';
@@ -26,6 +26,7 @@ import { Hook } from '../support/hook.ts';
 import { appendEvents, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
+import { syncConfig, syncFence } from '../support/sync-config.ts';
 
 const open = opening();
 const INTENT = asSubjectId(`intent:${hashOf(3)}`);
@@ -251,7 +252,7 @@ test('a quote of another shape is written anew by a process that imports it', as
   const subject = quoteId('11111111-1111-4111-8111-111111111111');
   const raw = { id: subject, expiresAt: 5 };
   const quotes = new ImportedQuotes(redis, keys, onForeign);
-  await quotes.sync([{ subject, raw }]);
+  await quotes.sync([{ subject, raw }], await syncFence(redis, keys));
   await redis.hset(keys.importedQuotes, subject, 'no JSON');
   expect((await quotes.of(subject))?.quote).toEqual({ subject, raw });
   expect(await new ImportedQuotes(redis, keys).of(subject)).not.toBe(null);

@@ -1,8 +1,9 @@
 import { expect, inject, test } from 'vitest';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { FencedLease } from '../../src/store/lease.ts';
+import { FencedLease, LeaseLostError } from '../../src/store/lease.ts';
 import { testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
 import { opening } from '../support/opening.ts';
 
 const { later } = opening();
@@ -38,5 +39,28 @@ test('a release waits for the call that is under way', async () => {
   const holding = one.hold();
   await one.release();
   await holding;
+  expect(await redis.exists(lease)).toBe(0);
+});
+
+test('work whose lease expired writes on, until another process has acquired the lease', async () => {
+  const { redis, lease, of } = stage();
+  const work = of().during(async (held) => {
+    const write = () => held.write([['HINCRBY', `${lease}:written`, 'times', '1']]);
+    await redis.del(lease);
+    expect(await write()).toBe('1');
+    await eventually('the lease is renewed', async () => (await redis.get(lease)) === held.token);
+    expect(await write()).toBe('2');
+    await redis.del(lease);
+    const other = of();
+    await other.hold();
+    await expect(write()).rejects.toThrow(LeaseLostError);
+    await other.release();
+    await expect(write()).rejects.toThrow(LeaseLostError);
+    // Also where this process has the lease again, under another token.
+    await eventually('the lease is acquired again', async () => (await redis.exists(lease)) === 1);
+    await expect(write()).rejects.toThrow(LeaseLostError);
+  });
+  await work;
+  expect(await redis.hgetall(`${lease}:written`)).toEqual({ times: '2' });
   expect(await redis.exists(lease)).toBe(0);
 });

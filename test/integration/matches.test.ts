@@ -2,11 +2,12 @@ import { expect, test } from 'vitest';
 import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import { goneFor, matchesOf, matchFacts, readBatch, unledBy } from '../../src/queues/deliveries/matches.ts';
 import { redisTimeMs } from '../../src/store/commands.ts';
-import { type Desired, syncConfig } from '../../src/store/sync-config.ts';
+import type { Desired } from '../../src/store/sync-config.ts';
 import { eventually } from '../support/eventually.ts';
 import { appendEvents, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 import { ONE, registryStage, TWO, wantedOf } from '../support/registry-stage.ts';
+import { syncConfig } from '../support/sync-config.ts';
 
 const { later } = opening();
 

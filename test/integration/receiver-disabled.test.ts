@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { redisTimeMs } from '../../src/store/commands.ts';
-import { syncConfig } from '../../src/store/sync-config.ts';
 import {
   CLAIM_KEY,
   deliveryStage,
@@ -16,6 +15,7 @@ import { appendEvents, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 import { ONE, wantedOf } from '../support/registry-stage.ts';
 import { relayStage } from '../support/relay-stage.ts';
+import { syncConfig } from '../support/sync-config.ts';
 
 const open = opening();
 

@@ -233,3 +233,38 @@ test('a delivery that waits for a retry is sent in time by another process when 
   await (await tried.promise).daemon.close();
   await hook.until((came) => came.length === 2);
 });
+
+test.each([
+  ['the last one', 4, ['failing', 'paused', 'recovered', 'resumed']],
+  ['the first one of several', 1, ['failing', 'paused', 'resumed', 'recovered']],
+])('a receiver that is paused while it accepts %s recovers, once', async (_, count, moves) => {
+  const away = await open.started(new Hook(() => 503));
+  const operator = await open.started(new Hook());
+  const stage = await deliveryStage(open, {
+    away: { hook: away, more: { concurrency: 1, retries: { delays: ['1h', '1h'], jitter: 0 } } },
+    operator: { hook: operator, more: { events: ['receiver.*'], ordering: 'subject' } },
+  });
+  await stage.start();
+  await happen(stage, 4);
+  await operator.until((came) => came.length === 1);
+  await eventually('all are open', async () => (await stage.backlog.counts('away')).pending === 4);
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  let accepted = 0;
+  away.answer = async () => {
+    accepted += 1;
+    if (accepted === count) await held;
+    return 204;
+  };
+  await passWait(stage, 'away');
+  await away.until(() => accepted === count);
+  expect(await stage.states.pause('away')).not.toBe('paused');
+  release();
+  await eventually('its success is recorded', async () => {
+    return (await stage.backlog.counts('away')).pending === 4 - count;
+  });
+  expect(await stage.states.unpause('away')).toBe('paused');
+  await stage.drained('away');
+  await stage.drained('operator');
+  expect(operator.came.map(word)).toEqual(moves.map((move) => `receiver.${move}`));
+  expect(await stage.states.condition('away')).toMatchObject({ state: 'ok', since: null });
+});

@@ -8,12 +8,13 @@ import { connect, disconnect } from '../../src/store/connection.ts';
 import type { RelayMemory } from '../../src/store/deliveries.ts';
 import { type ExpectedEntry, parseEntry, type StoredEntry } from '../../src/store/log-entry.ts';
 import { OwnEntries } from '../../src/store/own-entries.ts';
-import { type Desired, syncConfig } from '../../src/store/sync-config.ts';
+import type { Desired } from '../../src/store/sync-config.ts';
 import { eventually } from '../support/eventually.ts';
 import { appendEvents, type MadeEvent, madeEntry, madeEventId } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 import { ONE, TWO, wantedOf } from '../support/registry-stage.ts';
 import { relayStage } from '../support/relay-stage.ts';
+import { syncConfig } from '../support/sync-config.ts';
 
 const { later } = opening();
 

@@ -4,12 +4,12 @@ import { Relay } from '../../src/queues/deliveries/relay.ts';
 import { redisTimeMs } from '../../src/store/commands.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { OwnEntries } from '../../src/store/own-entries.ts';
-import { syncConfig } from '../../src/store/sync-config.ts';
 import { appendEvents } from '../support/log-entries.ts';
 import { opening } from '../support/opening.ts';
 import { shownCommands } from '../support/redis-commands.ts';
 import { ONE, wantedOf } from '../support/registry-stage.ts';
 import { relayStage } from '../support/relay-stage.ts';
+import { syncConfig } from '../support/sync-config.ts';
 
 const { later } = opening();
 

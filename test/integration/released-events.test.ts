@@ -8,7 +8,6 @@ import { ConfirmedTime } from '../../src/store/confirmed-time.ts';
 import { EndedSubjects } from '../../src/store/ended-subjects.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
-import { syncConfig } from '../../src/store/sync-config.ts';
 import { commitDeps } from '../support/commit-parts.ts';
 import { CLAIM_KEY, deliveryStage, HOUR_MS, hourOfEvents, recordOne } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
@@ -19,6 +18,7 @@ import { RedisProcess } from '../support/redis-process.ts';
 import { ONE, registryStage, TWO, wantedOf } from '../support/registry-stage.ts';
 import { relayStage } from '../support/relay-stage.ts';
 import { ShiftedClock } from '../support/shifted-clock.ts';
+import { syncConfig } from '../support/sync-config.ts';
 
 const GCC = needs(PARTS.gcc);
 const DAY_MS = 24 * HOUR_MS;

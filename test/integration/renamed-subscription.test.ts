@@ -8,7 +8,7 @@ import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { type Desired, syncConfig } from '../../src/store/sync-config.ts';
+import type { Desired } from '../../src/store/sync-config.ts';
 import { cutClient } from '../support/cut-client.ts';
 import { type TestConfig, testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
@@ -16,6 +16,7 @@ import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
 import { reloadable } from '../support/reloadable.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
+import { syncConfig } from '../support/sync-config.ts';
 
 const { later, started } = opening();
 

@@ -8,11 +8,11 @@ import { Keys } from '../../src/store/keys.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { syncConfig } from '../../src/store/sync-config.ts';
 import { commitDeps } from '../support/commit-parts.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
+import { syncConfig } from '../support/sync-config.ts';
 
 const WALLET = walletId('0x1111111111111111111111111111111111111111');
 const INTENT = intentId(hashOf(7));

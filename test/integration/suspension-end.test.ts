@@ -96,3 +96,32 @@ test('a suspension that is removed by hand ends at once', async () => {
   await backend.until((came) => came.length >= 2);
   expect(shown(backend, 1)).toEqual([['intent.settled', `intent:${ONE}`, false]]);
 });
+
+test('at the end of the span no event is named that its receiver got by another subscription', async () => {
+  const { backend, desk, reload, change, url } = await suspensionStage(open);
+  const direct = { name: 'direct', receivers: ['backend'], intents: [ONE] };
+  await reload([TREASURY, direct]);
+  await change(ONE, 'pending');
+  await backend.until((came) => came.length === 1);
+  await reload([direct, REST]);
+  await change(ONE, 'filled');
+  await change(TWO, 'pending');
+  await backend.until((came) => came.length === 2);
+  const env = { INTENTWATCH_URL: url() };
+  await eventually('both wait for the wallet', async () => {
+    const { out } = await runCommand(['suspended', '--json'], env);
+    return JSON.parse(out).suspended[0].events === 2;
+  });
+  await reload([direct, REST], { removal: { graceSpan: '0s' } });
+  await desk.until((came) => came.length >= 1);
+  const ended = eventOf(desk, 'intentwatch.suspension_ended');
+  expect(ended?.data.record).toMatchObject({ reason: 'span-over', subjects: 1, events: 1 });
+  const { dropped } = await request(`${url()}/api/v1/suspended/dropped`);
+  expect(dropped).toMatchObject([{ type: 'intent.pending', subject: `intent:${TWO}` }]);
+  const gauges = await (await fetch(`${url()}/metrics`)).text();
+  expect(gauges).toMatch(/^intentwatch_suspended_events_dropped_total\{reason="span-over"\} 1$/m);
+  expect(shown(backend).map(([type, subject]) => [type, subject])).toEqual([
+    ['intent.pending', `intent:${ONE}`],
+    ['intent.filled', `intent:${ONE}`],
+  ]);
+});

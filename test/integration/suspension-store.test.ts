@@ -10,13 +10,13 @@ import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { addSubscriptionKeys } from '../../src/store/subscription-keys.ts';
-import { syncConfig } from '../../src/store/sync-config.ts';
 import { commitDeps } from '../support/commit-parts.ts';
 import { cutClient } from '../support/cut-client.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { logEntries } from '../support/log-entries.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
+import { syncConfig, syncFence } from '../support/sync-config.ts';
 
 const WALLET = asSubjectId('wallet:0x52908400098527886e0f7030069857d2e4169ee7');
 const INTENT = intentId(hashOf(1));
@@ -321,7 +321,7 @@ test('the place at which a subscription key began anew is forgotten with the key
   await begin();
   // A removal that is cut off here leaves it.
   await redis.hdel(keys.wanted, `a|${WALLET}`);
-  await addSubscriptionKeys(registry, [
+  await addSubscriptionKeys({ registry, fence: await syncFence(redis, keys) }, [
     { key: `a|${WALLET}`, subject: WALLET, atMs: 1, from: [`b|${WALLET}`] },
   ]);
   expect(await redis.hkeys(keys.begun)).toEqual([]);

@@ -7,6 +7,7 @@ import { TrackedStore } from '../../src/store/tracked.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
+import { syncFence } from '../support/sync-config.ts';
 
 const { later } = opening();
 
@@ -85,23 +86,23 @@ test('a sync of the imported quotes of the config does not remove tracked quotes
   await store.track(QUOTE, WISH, IMPORTED);
   const other = asSubjectId('quote:00000000-0000-4000-8000-000000000001');
   await redis.hset(keys.importedQuotes, other, '{}');
-  expect(await quotes.sync([])).toEqual([QUOTE]);
+  expect(await quotes.sync([], await syncFence(redis, keys))).toEqual([QUOTE]);
   expect(await redis.hkeys(keys.importedQuotes)).toEqual([QUOTE]);
 });
 
 test('a sync of the imported quotes of the config does not remove suspended quotes', async () => {
   const { redis, keys, quotes } = stage();
-  await quotes.sync([IMPORTED]);
-  await quotes.sync([], new Set([QUOTE]));
+  await quotes.sync([IMPORTED], await syncFence(redis, keys));
+  await quotes.sync([], await syncFence(redis, keys), new Set([QUOTE]));
   expect(await redis.hkeys(keys.importedQuotes)).toEqual([QUOTE]);
-  await quotes.sync([]);
+  await quotes.sync([], await syncFence(redis, keys));
   expect(await redis.hkeys(keys.importedQuotes)).toEqual([]);
 });
 
 test('the promise of a quote is stored though it is found valid while another process syncs', async () => {
   const { redis, keys, quotes } = stage();
   const imported = { subject: QUOTE, raw: { ...IMPORTED.raw, intentHash: hashOf(1) } };
-  await quotes.sync([imported]);
+  await quotes.sync([imported], await syncFence(redis, keys));
   const deciding = async (): Promise<void> => {
     await quotes.promise(imported);
     await quotes.decide(imported, 'valid');
@@ -117,7 +118,7 @@ test('the promise of a quote is stored though it is found valid while another pr
       };
     },
   });
-  await new ImportedQuotes(syncing, keys).sync([imported]);
+  await new ImportedQuotes(syncing, keys).sync([imported], await syncFence(redis, keys));
   expect(await redis.hkeys(keys.promised)).toEqual([INTENT]);
 });
 

@@ -4,7 +4,6 @@ import { countUnmatched } from '../../src/queues/deliveries/count-unmatched.ts';
 import { takeReplay } from '../../src/queues/deliveries/replays.ts';
 import { redisTimeMs } from '../../src/store/commands.ts';
 import { Keys } from '../../src/store/keys.ts';
-import { syncConfig } from '../../src/store/sync-config.ts';
 import { UnmatchedStore } from '../../src/store/undelivered.ts';
 import { runCommand } from '../support/command.ts';
 import { type TestConfig, testPrefix } from '../support/daemon.ts';
@@ -17,6 +16,7 @@ import { ONE, wantedOf } from '../support/registry-stage.ts';
 import { relayStage } from '../support/relay-stage.ts';
 import { reloadable } from '../support/reloadable.ts';
 import { hashOf, upstreamOfStatuses } from '../support/scripted-upstream.ts';
+import { syncConfig } from '../support/sync-config.ts';
 
 const open = opening();
 const { later, started } = open;

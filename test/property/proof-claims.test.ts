@@ -7,9 +7,9 @@ import { runCheck } from '../../src/queues/checks/run-check.ts';
 import type { Check } from '../../src/store/check-record.ts';
 import { type RedisClient, redisTimeMs } from '../../src/store/commands.ts';
 import { connect } from '../../src/store/connection.ts';
-import { syncConfig } from '../../src/store/sync-config.ts';
 import { CHAIN, ChecksStage, found, PAYEE, TOKEN, txOf } from '../support/checks-stage.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
+import { syncConfig } from '../support/sync-config.ts';
 
 const MOST_STEPS = 100;
 

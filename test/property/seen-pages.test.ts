@@ -17,7 +17,6 @@ import type { PlanMember } from '../../src/store/plan-members.ts';
 import { startPolls } from '../../src/store/poll-start.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { syncConfig } from '../../src/store/sync-config.ts';
 import { WalletStore } from '../../src/store/wallets.ts';
 import { UpstreamClient } from '../../src/upstream/client/client.ts';
 import { commitDeps } from '../support/commit-parts.ts';
@@ -26,6 +25,7 @@ import { firstEpoch } from '../support/epoch.ts';
 import { logEntries } from '../support/log-entries.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { openTexts, storedOpen } from '../support/stored-open.ts';
+import { syncConfig } from '../support/sync-config.ts';
 
 const ADDRESSES = [
   '0x1111111111111111111111111111111111111111',

@@ -16,6 +16,7 @@ import { WalletStore } from '../../src/store/wallets.ts';
 import { testPrefix } from './daemon.ts';
 import { firstEpoch } from './epoch.ts';
 import { hashOf } from './scripted-upstream.ts';
+import { syncFence } from './sync-config.ts';
 
 /** Long enough ago that Redis's own time does not come near. */
 const BEGIN_MS = 1_000_000_000_000;
@@ -89,9 +90,11 @@ export class PlanStage {
     const forgetting = this.redis.pipeline();
     for (const subject of named) forgetting.hdel(keys.claims(subject), `s|${subject}`);
     await forgetting.exec();
+    const fence = await syncFence(this.redis, keys);
     await scripts.addSubscriptionKeys(this.redis, {
-      keys: { wanted: keys.wanted, plan: keys.plan('status'), events: keys.events },
+      keys: { wanted: keys.wanted, plan: keys.plan('status'), events: keys.events, ...fence.keys },
       args: {
+        token: fence.token,
         claimsPrefix: keys.claims(''),
         subjectPrefix: keys.subject(''),
         atMs: this.#atMs(),

@@ -171,9 +171,9 @@ async function noteLost(
     from === null || compareEntries(at, from) > 0 ? [eventId] : [],
   );
   if (ids.length === 0) return true;
-  const isNoted = await dropped.noteBehind(name, { cursor, from, to, reason: 'retention' }, ids);
-  if (isNoted) signals.emit('receiver.events-dropped', { receiver: name, count: ids.length });
-  return isNoted;
+  const count = await dropped.noteBehind(name, { cursor, from, to, reason: 'retention' }, ids);
+  if (count !== null && count > 0) signals.emit('receiver.events-dropped', { receiver: name, count });
+  return count !== null;
 }
 
 /** The last entry whose events were opened. An entry names one event, so none is split. */

@@ -45,7 +45,7 @@ async function dropExpired(
   return reachedMs;
 }
 
-/** Drops the events behind the cursor of a receiver. Returns the number that it matched, and the time it reached. */
+/** Drops the events behind the cursor of a receiver. Returns how many it loses by that, and the time it reached. */
 async function dropBehind(
   { stores, directory }: ReconcileContext,
   receiver: StoredReceiver,
@@ -68,10 +68,9 @@ async function dropBehind(
     const matched = await matchesOf(receiver, facts, { registry, directory });
     const lost = (await goneFor(gone, registry))(receiver);
     const ids = [...matched.map(({ event }) => event.id), ...lost.map(({ eventId }) => eventId)];
-    if (!(await dropped.noteBehind(name, { cursor, from: noted, to, reason }, ids))) {
-      return { count, reachedMs: msOf(place) };
-    }
-    count += ids.length;
+    const noticed = await dropped.noteBehind(name, { cursor, from: noted, to, reason }, ids);
+    if (noticed === null) return { count, reachedMs: msOf(place) };
+    count += noticed;
     left -= piece.entries.length;
     [noted, place] = [to, to];
     more = isCut || piece.more;
@@ -222,7 +221,7 @@ export class Reconcile {
   /** Releases, ends or drops suspensions. The process with the newest config decides for how long. */
   async #settle(confirmedMs: number): Promise<void> {
     const { stores, upkeep, graceSpanMs, retentionMs } = this.#deps;
-    const isNewest = !upkeep.isReplaced() && (await stores.registry.newestDigest()) === upkeep.digest;
+    const isNewest = !upkeep.isReplaced() && (await stores.registry.newestConfig()).digest === upkeep.digest;
     const due = { spanMs: isNewest ? graceSpanMs : null, confirmedMs, trimMs: confirmedMs - retentionMs };
     for (const settled of await stores.registry.suspensions.settle(due))
       await reportSettled(settled, this.#deps);

@@ -27,7 +27,7 @@
 
   Reports to the operator (`reported`) follow with hysteresis: `failing` when BREADTH deliveries were refused in a row, or nothing
   was accepted for QUIET_MS, and not within APART_MS of a recovery; `recovered` after SUCCESSES in a row, or when nothing is open
-  any more.
+  any more. A success of an attempt that was under way when the receiver was paused counts: it may be the last one.
 
   Redis's clock can jump. A time further ahead than any that is ever set counts as over, and the span of nothing but failures is
   measured by the confirmed time (`certain`; see store/confirmed-time.ts).
@@ -164,7 +164,7 @@ local function paceSucceeded(pace, count, claimedAt, pending, template)
   if state == 'disabled' and redis.call('HGET', receiver, 'disabledBy') == 'failures' then
     if claimedAt <= (numberOf(receiver, 'disabledAt') or 0) then setState(receiver, 'enabling') end
   end
-  if isHeld(state) then return '', false end
+  if state == 'disabled' or state == 'enabling' then return '', false end
   local forward = false
   -- An attempt that was under way when the receiver requested a wait has no meaning for the time after it.
   local isOld = state == 'resting' and claimedAt < (inPast(stored[2], pace.now) or 0)
@@ -202,7 +202,10 @@ local function paceFailed(pace, failure, templates)
   local receiver = pace.receiver
   redis.call('HSET', receiver, 'lastErrorAt', whole(pace.now), 'lastError', failure.reason)
   local state = stateOf(receiver)
-  if isHeld(state) then return '', false end
+  if isHeld(state) then
+    if not failure.isBad then redis.call('HDEL', receiver, 'successes') end
+    return '', false
+  end
   if state == 'failing' then waitForProbe(pace, failure.restMs or 0) end
   if failure.isBad and not failure.restMs and not failure.isGone then return '', false end
   redis.call('HDEL', receiver, 'successes')

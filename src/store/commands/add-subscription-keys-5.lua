@@ -6,8 +6,11 @@
     wanted  hash    subscription key -> time from which a subscription names it (ms); others begin with it
     plan    hash    clock of the plan of the endpoint group of these subjects (include/plan.lua)
     events  stream  the event log
+    lease   string  fencing token of the process that syncs
+    fence   string  the newest fencing token
 
   ARGV
+    token          text  fencing token of the caller
     claimsPrefix   text  prefix of the keys of claims
     subjectPrefix  text  prefix of the keys of snapshots
     atMs           text?  time of the plan, ms; none for Redis time
@@ -15,14 +18,17 @@
     named          ...(claimKey text, subject text, at text, from text)
                          `at` is the start (ms; "" for now), `from` the key that it continues ("" for none)
 
-  returns number
-    Number of newly named keys. One that continues another has its claim and its start, and is not polled for that.
+  returns number?
+    Number of newly named keys; none where another process has acquired the lease. One that continues another has its claim and
+    its start, and is not polled for that.
 ]]
 -- @include plan
 -- @include confirmed-time
 -- @include ended
 -- @include shorten
 -- @include compact
+-- @include fence
+if isFenced(KEYS.lease, KEYS.fence, ARGV.token) then return '' end
 local time = redis.call('TIME')
 local nowText = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
 local plan = openPlan(KEYS.plan, ARGV.atMs)
