@@ -9,13 +9,14 @@ import {
   type AppendOnlyPart,
   findTruncation,
   newestPart,
+  type RemovedGaps,
   readAppendOnly,
   readRecord,
+  removeGaps,
   silentLoss,
   type Truncation,
   writeRecord,
 } from './append-only.ts';
-import { type RemovedGaps, removeGaps } from './append-only-gaps.ts';
 import {
   describeServer,
   embeddedSocket,

@@ -6,11 +6,12 @@ import { expect, onTestFinished, test } from 'vitest';
 import {
   newestPart,
   REDIS_FOLDER,
+  type RemovedGaps,
   readAppendOnly,
   readRecord,
+  removeGaps,
   writeRecord,
 } from '../../src/store/append-only.ts';
-import { type RemovedGaps, removeGaps } from '../../src/store/append-only-gaps.ts';
 
 const FILE = 'appendonly.aof.1.incr.aof';
 const NEXT = 'appendonly.aof.2.incr.aof';
