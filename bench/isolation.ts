@@ -139,7 +139,7 @@ async function round(
     subscriptions: [{ name: 's', intents: [hashOf(1)], receivers: ['healthy', ...Object.keys(others)] }],
   });
   await writeFile(file, yaml);
-  await healthy.request('/forget');
+  await healthy.request('/clear');
   const command = [process.execPath, MAIN, 'start', '--config', file];
   const daemon = await (names === null ? Program.run(command) : names.run(command));
   try {

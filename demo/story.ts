@@ -254,7 +254,7 @@ function dropReason(observations: readonly Observation[], index: number, rules: 
   if (observation === undefined) return null;
   const untilMs = (observation.doneAt ?? observation.at) + rules.slackMs;
   const isOut = rules.outages.some(
-    (outage) => outage.fromMs <= untilMs && outage.untilMs >= observation.askedAt,
+    (outage) => outage.fromMs <= untilMs && outage.untilMs >= observation.requestedAt,
   );
   if (isOut || observation.doneAt === null) return 'lost';
   return hasRival(observations, index, rules.slackMs) ? 'overtaken' : null;

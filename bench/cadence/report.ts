@@ -1,7 +1,7 @@
 import { type Target as Promised, printTargets } from '../detection/targets.ts';
 import { type Cell, roundSeconds } from './cells.ts';
 import type { Delays, Summary } from './delays.ts';
-import { KNOWN } from './known.ts';
+import { MISS_REASONS } from './miss-reasons.ts';
 
 /** Result of one cell. `beside`: ours over those runs that `truth` has, too. */
 export type CellResult = { cell: Cell; ours: Delays; loop: Delays; truth: Delays; beside: Delays };
@@ -112,7 +112,7 @@ export function printVerdict(results: readonly CellResult[]): boolean {
     const bad = missedOf(result);
     met += all.length - bad.length;
     for (const target of bad) {
-      const reason = KNOWN.find(
+      const reason = MISS_REASONS.find(
         ({ cells, what }) => cells.test(result.cell.name) && what.test(target.what),
       )?.reason;
       if (reason === undefined) missed++;

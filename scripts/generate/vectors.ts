@@ -232,7 +232,7 @@ const VERIFICATION: readonly Vector[] = [
   ),
   refused(
     'body_changed',
-    'UTF-8 that was taken for Latin-1',
+    'UTF-8 that was mistaken for Latin-1',
     changed(({ body }) => ({ body: Buffer.from(body.toString('latin1'), 'utf8') })),
   ),
   refused('event_invalid', 'signed, and no JSON', signed({ body: Buffer.from('hello') })),
@@ -574,7 +574,7 @@ function lifeOf({ name, events, tables }: Life) {
 }
 
 const ABOUT =
-  'For whoever writes a consumer in another language. Verification: headers in order as they came, the body in base64, the secrets that the consumer knows, its clock in Unix seconds; "accepted", or why it is refused. Handling: events that come one after another to a new inbox; "new" and "stale" are taken, "handled" was taken before. Facts: what an event is about. Lives: events of a subject in the order in which they were made; in whatever order they come, the tables of examples/handle-once are these in the end. Generated from scripts/generate/vectors.ts with what signs in the daemon.';
+  'For whoever writes a consumer in another language. Verification: headers in order as they came, the body in base64, the secrets that the consumer knows, its clock in Unix seconds; "accepted", or why it is refused. Handling: events that come one after another to a new inbox; "new" and "stale" are accepted, "handled" was accepted before. Facts: what an event is about. Lives: events of a subject in the order in which they were made; in whatever order they come, the tables of examples/handle-once are these in the end. Generated from scripts/generate/vectors.ts with what signs in the daemon.';
 
 /** Webhooks with their verdicts, for consumers in any language. Paths within the repository. */
 export async function generateVectorFiles(): Promise<{ path: string; content: string }[]> {

@@ -104,7 +104,7 @@ function booked(
   const times = {
     openedMs: place.openedMs,
     closedMs: place.closedMs,
-    lastBookedMs: before?.state.saidMs ?? before?.bookedMs ?? null,
+    lastBookedMs: before?.state.reportedMs ?? before?.bookedMs ?? null,
   };
   const seenMs = Date.parse(event.timestamp);
   const postings = postingsBetween(before?.state ?? null, after, { observation, times });
@@ -123,7 +123,7 @@ function booked(
       atMs: seenMs,
       bookedMs: eventMs,
       entry,
-      state: isBeside ? after : { ...after, saidMs: eventMs },
+      state: isBeside ? after : { ...after, reportedMs: eventMs },
     },
     postings,
   };

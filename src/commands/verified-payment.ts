@@ -164,9 +164,9 @@ const VERDICT = z.discriminatedUnion('outcome', [
 ]);
 
 /** True when the logs that proved other transfers were checked; `reason` explains the opposite. */
-const OTHER_TRANSFERS = z.discriminatedUnion('looked', [
-  z.object({ looked: z.literal(true) }),
-  z.object({ looked: z.literal(false), reason: z.string() }),
+const OTHER_TRANSFERS = z.discriminatedUnion('checked', [
+  z.object({ checked: z.literal(true) }),
+  z.object({ checked: z.literal(false), reason: z.string() }),
 ]);
 
 export const VERIFIED_PAYMENTS = z.object({
@@ -179,7 +179,7 @@ export const VERIFIED_PAYMENTS = z.object({
       statement: STATED_PAYMENT,
       verdict: VERDICT,
       /** Observation of each endpoint; null where the config has none of the chain. */
-      readings: z.array(TX_STATE).nullable(),
+      responses: z.array(TX_STATE).nullable(),
     }),
   ),
   /** "<chain> <endpoint>" -> number of calls. */
@@ -210,10 +210,10 @@ export async function readBeside(
     const known = await withDeliveries(file, (deps) =>
       Promise.all(statements.map((statement) => ownerContext(statement, deps))),
     );
-    return { otherTransfers: { looked: true }, beside: (index) => known[index] ?? NOTHING_BESIDE };
+    return { otherTransfers: { checked: true }, beside: (index) => known[index] ?? NOTHING_BESIDE };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return { otherTransfers: { looked: false, reason }, beside: () => NOTHING_BESIDE };
+    return { otherTransfers: { checked: false, reason }, beside: () => NOTHING_BESIDE };
   }
 }
 
@@ -231,8 +231,8 @@ async function ownerContext(statement: Statement, { stores }: OperationContext):
   };
 }
 
-/** A payment and its verdict; `readings` is null where the config has no endpoints of its chain. */
-export type CheckedPayment = { statement: Statement; verdict: Verdict; readings: TxState[] | null };
+/** A payment and its verdict; `responses` is null where the config has no endpoints of its chain. */
+export type CheckedPayment = { statement: Statement; verdict: Verdict; responses: TxState[] | null };
 
 /** Requests the payment from every endpoint of its chain once, and judges the answers. */
 export async function checkPayment(
@@ -264,13 +264,13 @@ export async function checkPayment(
     const isKnown = before.outcome === 'unchecked';
     return {
       statement,
-      readings: null,
+      responses: null,
       verdict: isKnown ? before : { outcome: 'waiting', because: 'unreachable' },
     };
   }
-  if (before.outcome === 'unchecked') return { statement, readings: [], verdict: before };
-  const readings = await reader.read(txHash, { token });
+  if (before.outcome === 'unchecked') return { statement, responses: [], verdict: before };
+  const responses = await reader.read(txHash, { token });
   const facts = { promised: isLocal ? { local: true as const } : promised, record };
   const burn = await readBurn(statement, facts, { readers, ageMs: nowMs - rules.statedAtMs });
-  return { statement, readings, verdict: judge(statement, readings, { ...rules, burn }) };
+  return { statement, responses, verdict: judge(statement, responses, { ...rules, burn }) };
 }

@@ -48,7 +48,7 @@ export function recordSignals(
     if (outcome === 'stale') metrics.count('stale', { reason: reason ?? OTHER });
   });
   on('status.compared', ({ result }) => metrics.count('comparisons', { result }));
-  on('record.forgotten', () => metrics.count('forgotten', {}));
+  on('record.expired', () => metrics.count('expired', {}));
   on('transfer.delivered', ({ route, ratio }) => {
     metrics.observe('deliveredRatio', { route }, ratio, { extra: routes.add(route) });
   });

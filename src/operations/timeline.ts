@@ -25,10 +25,10 @@ const CHECK_DETAILS = z
         'Why it waits (`not-found`, `not-final`, `disagreement`, `unreachable`, `one-endpoint`, `claimed`, `funding`, `not-stated`), why it was not checked, or the reason of a dispute.',
       ),
     statedAt: z.iso.datetime(),
-    asked: z.int().describe('How often its endpoints were polled while it waited.'),
-    askedAt: z.iso.datetime().nullable(),
+    polls: z.int().describe('How often its endpoints were polled while it waited.'),
+    polledAt: z.iso.datetime().nullable(),
     endedAt: z.iso.datetime().nullable(),
-    readings: z
+    responses: z
       .array(z.object({ endpoint: z.string(), outcome: z.string(), reason: z.string().exactOptional() }))
       .describe('The last response of each endpoint.'),
     proof: PROOF.nullable(),
@@ -36,7 +36,7 @@ const CHECK_DETAILS = z
   .meta({ id: 'Check' });
 
 function checkDetails(check: Check): z.infer<typeof CHECK_DETAILS> {
-  const { statement, state, because, statedAt, asked: requested, askedAt, endedAt, readings, proof } = check;
+  const { statement, state, because, statedAt, polls, polledAt, endedAt, responses, proof } = check;
   const { payment, chainId, txHash, token, amount } = statement;
   return {
     payment,
@@ -47,10 +47,10 @@ function checkDetails(check: Check): z.infer<typeof CHECK_DETAILS> {
     state,
     because: because === '' ? null : because,
     statedAt: isoTime(statedAt),
-    asked: requested,
-    askedAt: isoTimeOrNull(askedAt),
+    polls,
+    polledAt: isoTimeOrNull(polledAt),
     endedAt: isoTimeOrNull(endedAt),
-    readings: readings.map(({ reason, ...txState }) =>
+    responses: responses.map(({ reason, ...txState }) =>
       reason === undefined ? txState : { ...txState, reason },
     ),
     proof,

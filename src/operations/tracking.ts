@@ -149,6 +149,6 @@ export async function untrackSubject(
 ): Promise<void> {
   if (await tracked.untrack(subject)) return;
   throw new UnknownError(
-    `found no ${subject} that is tracked through the API; what the config names is taken out of its file`,
+    `found no ${subject} that is tracked through the API; what the config names is removed from its file`,
   );
 }

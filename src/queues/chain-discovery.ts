@@ -21,10 +21,10 @@ import type { Signals } from '../signals.ts';
 import { type RedisClient, redisTimeMs } from '../store/commands.ts';
 import type { DirectoryStamps, DirectoryStore, StoredDirectory } from '../store/directory.ts';
 import type { PlanStore } from '../store/plan.ts';
-import type { Answer } from '../upstream/client/ask.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
 import type { PublishedSigners } from '../upstream/client/quote-signers.ts';
+import type { Answer } from '../upstream/client/send-request.ts';
 import type { ChainEntry, ParsedList } from '../upstream/wire/chain-list.ts';
 
 /** Dependencies of the discovery. `configured`: chains and tokens of the config. */

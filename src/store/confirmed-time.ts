@@ -76,7 +76,7 @@ function clocksOf(found: Awaited<ReturnType<typeof scripts.readClock>>): ReadClo
 const EVERY_MS = 1_000;
 
 /** A read that took longer leaves the time of the response too uncertain. */
-const LONGEST_READING_MS = 10_000;
+const LONGEST_READ_MS = 10_000;
 
 /** As in commands/confirm-time-3.lua. */
 const CLOCK_TOLERANCE_MS = 120_000;
@@ -184,7 +184,7 @@ export class ConfirmedTime {
     const clock = await readConfirmedTime(redis, keys);
     const untilMs = monotonicMs();
     const { redisMs } = clock;
-    if (untilMs - fromMs > LONGEST_READING_MS) return null;
+    if (untilMs - fromMs > LONGEST_READ_MS) return null;
     const base = this.#base;
     const after = clocksOf(
       await scripts.confirmTime(redis, {

@@ -211,7 +211,7 @@ export const scripts = {
       basis: arg.optional(arg.json),
     },
     reply: reply.fields({
-      outcome: reply.oneOf('committed', 'already', 'superseded', 'gone', 'taken', 'behind', 'outdated'),
+      outcome: reply.oneOf('committed', 'already', 'superseded', 'gone', 'used', 'behind', 'outdated'),
       commit: reply.text,
       entry: reply.text,
       claimKeys: reply.text,
@@ -377,7 +377,7 @@ export const scripts = {
     file: 'end-check-1',
     keys: ['checks'],
     args: { ending: arg.json },
-    reply: reply.oneOf('ended', 'gone', 'taken'),
+    reply: reply.oneOf('ended', 'gone', 'used'),
   }),
   /** Ends the state "behind" of Redis: the config is synchronised. */
   endEpoch: script({
@@ -427,13 +427,6 @@ export const scripts = {
     keys: ['checksCursor', 'checksLease', 'checks'],
     args: { fence: arg.text, from: arg.text, to: arg.text, payments: arg.list(arg.json) },
     reply: reply.fields({ isDone: reply.flag, begun: reply.number }),
-  }),
-  /** Removes a subject whose tracking has ended: the events that were committed for it are gone as well. */
-  forgetTracked: script({
-    file: 'forget-tracked-4',
-    keys: ['tracked', 'trackingEnded', 'importedQuotes', 'verdicts'],
-    args: { subject: arg.text, isImported: arg.flag },
-    reply: reply.flag,
   }),
   /** Frees the leases and the turn that processes hold which are gone. */
   freeLeases: script({
@@ -652,7 +645,7 @@ export const scripts = {
       before: arg.optional(arg.text),
       most: arg.number,
     },
-    reply: reply.oneOf('stored', 'full', 'changed', 'taken', 'missing'),
+    reply: reply.oneOf('stored', 'full', 'changed', 'exists', 'missing'),
   }),
   /** Quarantines an unreadable entry of the log. */
   quarantine: script({
@@ -819,6 +812,13 @@ export const scripts = {
     args: { name: arg.text },
     reply: reply.flag,
   }),
+  /** Removes a subject whose tracking has ended: the events that were committed for it are gone as well. */
+  removeTracked: script({
+    file: 'remove-tracked-4',
+    keys: ['tracked', 'trackingEnded', 'importedQuotes', 'verdicts'],
+    args: { subject: arg.text, isImported: arg.flag },
+    reply: reply.flag,
+  }),
   /** Renews claims of checks that are worked on. */
   renewChecks: script({
     file: 'renew-checks-1',
@@ -839,7 +839,7 @@ export const scripts = {
     },
     reply: reply.number,
   }),
-  /** Records that a process is alive, and renews the leases of its taken claims. */
+  /** Records that a process is alive, and renews the leases of its started claims. */
   renewPolls: script({
     file: 'renew-polls-1',
     keys: ['plan'],

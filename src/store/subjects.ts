@@ -64,7 +64,7 @@ export type Commit = {
 
 /**
  * The result of a commit. `committed` once for its content, also where a client library has sent it twice; `already` where
- * another commit has stored the same. `gone` and `taken` only where a check was to end, `outdated` only where the state before
+ * another commit has stored the same. `gone` and `used` only where a check was to end, `outdated` only where the state before
  * was not read. `seenAtMs` is that state's then.
  */
 export type CommitResult = {

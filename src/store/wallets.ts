@@ -67,7 +67,7 @@ export type WalletFacts = {
 export type WalletFact =
   | Exclude<keyof WalletFacts, 'polled' | 'ingestedAtMs' | 'same' | 'arrivals' | 'limits'>
   | `arrivals:${keyof ArrivalTally}`
-  | `${'polled' | 'virtual' | 'taken' | 'same' | 'limit' | 'limitAt'}:${Listing}`;
+  | `${'polled' | 'virtual' | 'ingested' | 'same' | 'limit' | 'limitAt'}:${Listing}`;
 
 /** Facts to store of a wallet. */
 export type NotedFacts = { [fact in WalletFact]?: number | string };
@@ -92,8 +92,8 @@ export function parseFacts(stored: { readonly [field: string]: string }, nowMs: 
   for (const listing of LISTINGS) {
     const atMs = time(`polled:${listing}`);
     if (atMs > 0) polled[listing] = { atMs, virtual: number(`virtual:${listing}`) };
-    const taken = time(`taken:${listing}`);
-    if (taken > 0) ingestedAtMs[listing] = taken;
+    const ingested = time(`ingested:${listing}`);
+    if (ingested > 0) ingestedAtMs[listing] = ingested;
     const fingerprint = stored[`same:${listing}`];
     if (fingerprint) same[listing] = fingerprint;
     const limitAtMs = time(`limitAt:${listing}`);
@@ -178,7 +178,7 @@ function bytesOf(wallet: SubjectId, { version, transfers }: OpenTransfers): numb
 }
 
 /** The states of a wallet's first sweep: it is running, or a cursor was refused. In the order of their scores. */
-export const UNSWEPT_STATES = ['reading', 'broken'] as const;
+export const UNSWEPT_STATES = ['sweeping', 'broken'] as const;
 
 export type UnsweptState = (typeof UNSWEPT_STATES)[number];
 

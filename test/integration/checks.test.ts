@@ -90,7 +90,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     const intent = await filled(1);
     const waiting = await eventually('it was requested', async () => {
       const [check] = await stage.store.of(intent);
-      return check !== undefined && check.asked > 0 ? check : null;
+      return check !== undefined && check.polls > 0 ? check : null;
     });
     expect(waiting).toMatchObject({ state: 'waiting', because: 'not-final' });
     expect(await stage.proofs()).toEqual([]);
@@ -114,7 +114,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
       });
     };
     await because('unreachable');
-    expect((await stage.store.of(intent))[0]?.readings).toEqual([
+    expect((await stage.store.of(intent))[0]?.responses).toEqual([
       { endpoint: 'own', outcome: 'failed', reason: 'timed out' },
       { endpoint: 'other', outcome: 'failed', reason: 'timed out' },
     ]);
@@ -580,7 +580,7 @@ describe('a process that is gone', () => {
     const renewed = await stage.store.claim('other', new Map([[CHAIN, 10]]));
     expect(renewed.nextInMs).toBeGreaterThan(80_000);
     expect(renewed.nextInMs).toBeLessThanOrEqual(160_000);
-    await stage.store.postpone(check, { inMs: 0, because: '', readings: null });
+    await stage.store.postpone(check, { inMs: 0, because: '', responses: null });
     expect((await stage.store.claim('anew', new Map([[CHAIN, 10]]))).nextInMs).toBe(10_000);
   });
 

@@ -304,7 +304,7 @@ test('an event that waits for one receiver is not released to others that join i
   ]);
 });
 
-test('the place at which a subscription key began anew is forgotten with the key, and with its next start', async () => {
+test('the place at which a subscription key began anew is removed with the key, and with its next start', async () => {
   const { redis, keys, sync, show, registry } = stageOn(await connected());
   const begin = async (): Promise<void> => {
     await sync(['a'], registry, ['audit']);

@@ -191,7 +191,7 @@ describe('the clock of a plan that is lost', () => {
     await stage.run(2, async () => SUCCESS);
     stage.nowMs += 3_600_000;
     await stage.run(2, async () => SUCCESS);
-    for (const place of [':resting', ':fair', ':bound', ':latest', ':first', ':asked'])
+    for (const place of [':resting', ':fair', ':bound', ':latest', ':first', ':requested'])
       await stage.redis.zrem(plan() + place, odd);
     await stage.redis.hset(`${plan()}:crashes`, odd, '3');
     await stage.redis.zadd(`${plan()}:suspects`, stage.nowMs + 120_000, odd);

@@ -171,7 +171,7 @@ test('1,000 wallets in and 500 out under load: nothing is lost, nothing invented
   const seen = observationsOf(showings);
   const latestMs = reloadedMs + SETTLED_MS + 4 * machine.mostMs;
   const isRequestedBefore = (subject: string): boolean =>
-    seen.get(subject)?.some(({ askedAt }) => askedAt <= latestMs) === true;
+    seen.get(subject)?.some(({ requestedAt }) => requestedAt <= latestMs) === true;
   const invented = events.filter(
     ({ data: { subject } }) => isGone(subject.id) && !isRequestedBefore(subject.id),
   );

@@ -340,7 +340,7 @@ const TWICE: Step[] = [
   },
 ];
 
-test('polls that remember their pages commit and request what those that forget them do', async () => {
+test('polls that remember their pages commit and request what those without a memory of them do', async () => {
   const seen = { events: 0, rechecked: 0 };
   await fc.assert(
     fc.asyncProperty(fc.array(STEP, { minLength: 5, maxLength: 20, size: 'max' }), async (steps) => {

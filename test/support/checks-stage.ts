@@ -108,7 +108,7 @@ for _, kind in ipairs({ 'due', 'failed' }) do
 end
 for _, kind in ipairs({ 'endpoint', 'of' }) do
   for _, key in ipairs(redis.call('KEYS', KEYS[1] .. ':' .. kind .. ':*')) do
-    for _, field in ipairs({ 'answeredAt', 'recoveredAt', 'probedAt', 'headAt', 'askedAt', 'seenAt', 'statedAt' }) do
+    for _, field in ipairs({ 'answeredAt', 'recoveredAt', 'probedAt', 'headAt', 'polledAt', 'seenAt', 'statedAt' }) do
       local at = tonumber(redis.call('HGET', key, field) or '')
       if at then redis.call('HSET', key, field, string.format('%.0f', at - ARGV[1])) end
     end

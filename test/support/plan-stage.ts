@@ -160,7 +160,7 @@ export class PlanStage {
       member,
       sentAtMs,
       retryAfterMs,
-      reason: 'said the test',
+      reason: 'reported by the test',
       support: {},
     });
   }

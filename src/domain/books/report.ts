@@ -144,7 +144,7 @@ function withoutLaterProofs(state: BookState, events: readonly ReportEvent[], to
 function beforeSeen(state: BookState | undefined): BookState {
   const { delivered: _, refund: __, ...transfer } = state?.transfer ?? {};
   return {
-    ...(state ?? { wallets: [], subscriptions: [], metadata: {}, fundedAtMs: null, saidMs: null }),
+    ...(state ?? { wallets: [], subscriptions: [], metadata: {}, fundedAtMs: null, reportedMs: null }),
     transfer,
     phase: 'open',
     status: 'pending',

@@ -158,11 +158,11 @@ export class PaymentChecks {
     }
     try {
       const isLast = isOver(check, { nowMs: await redisTimeMs(this.#deps.redis) }, this.#deps);
-      const nothing = { proof: null, readings: [], endpoints: [], logs: [], from: [], isHeld: false };
+      const nothing = { proof: null, responses: [], endpoints: [], logs: [], from: [], isHeld: false };
       if (isLast) await stores.checks.end(check, { state: 'unchecked', because: 'error', ...nothing });
       if (isLast) return;
       const inMs = Math.min(LONGEST_RETRY_MS, ERROR_RETRY_MS * 2 ** failed);
-      await stores.checks.postpone(check, { inMs, because: check.because, readings: null, failed });
+      await stores.checks.postpone(check, { inMs, because: check.because, responses: null, failed });
     } catch {
       // Redis does not answer. The claim expires, and the check is claimed again.
     }

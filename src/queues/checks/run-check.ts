@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { type ChainReader, readBurn } from '../../chains/chain-readers.ts';
 import { fundedAt } from '../../domain/changes/next-snapshot.ts';
-import { endpointStates, type PostponeReason, planRecheck } from '../../domain/proof/ask-times.ts';
 import { type Burn, localIntent } from '../../domain/proof/burn.ts';
 import type { Funding } from '../../domain/proof/log-owner.ts';
 import type { TxState } from '../../domain/proof/proof.ts';
 import { isProofReported, withProofFlag, withProofWithdrawn } from '../../domain/proof/proof-flags.ts';
+import { endpointStates, type PostponeReason, planRecheck } from '../../domain/proof/recheck-times.ts';
 import {
   recipientsOf,
   type Stated,
@@ -77,7 +77,7 @@ export async function runCheck(check: ClaimedCheck, deps: CheckContext, signal: 
     throw error;
   });
   if (read === null || signal.aborted) {
-    await checks.postpone(check, { inMs: 0, because: check.because, readings: null });
+    await checks.postpone(check, { inMs: 0, because: check.because, responses: null });
     return;
   }
   const [txStates, burn] = read;
@@ -154,7 +154,7 @@ async function endUseless(check: ClaimedCheck, deps: CheckContext): Promise<bool
 }
 
 async function endUnasked(check: ClaimedCheck, because: string, deps: CheckContext): Promise<void> {
-  const nothing = { proof: null, readings: [], endpoints: [], logs: [], from: [], isHeld: false };
+  const nothing = { proof: null, responses: [], endpoints: [], logs: [], from: [], isHeld: false };
   const ending: Ending = { state: 'unchecked', because, ...nothing };
   if ((await deps.stores.checks.end(check, ending)) === 'ended') {
     report(check, { ending, txStates: [], isReported: false }, deps);
@@ -207,7 +207,7 @@ async function postpone(
       state: 'unchecked',
       because,
       proof: null,
-      readings: lastStates(txStates),
+      responses: lastStates(txStates),
       endpoints: endpointStates(txStates),
       logs: [],
       from: [],
@@ -221,7 +221,7 @@ async function postpone(
   const seenAtMs = isSeen ? nowMs : check.seenAt;
   const sinceSeenMs = seenAtMs === null ? null : Math.max(0, nowMs - seenAtMs);
   const { inMs, endpoints } = planRecheck({ because, txStates, ageMs, sinceSeenMs });
-  await checks.postpone(check, { inMs, because, readings: lastStates(txStates), endpoints, seenAtMs });
+  await checks.postpone(check, { inMs, because, responses: lastStates(txStates), endpoints, seenAtMs });
 }
 
 /** True when a check has waited for the longest time. */
@@ -239,7 +239,7 @@ function isStated({ statement }: ClaimedCheck, { snapshot }: SubjectEntry): bool
 }
 
 function endingOf(verdict: Exclude<Verdict, { outcome: 'waiting' }>, txStates: readonly TxState[]): Ending {
-  const read = { readings: lastStates(txStates), endpoints: endpointStates(txStates) };
+  const read = { responses: lastStates(txStates), endpoints: endpointStates(txStates) };
   if (verdict.outcome === 'unchecked') {
     const { because, isHeld } = verdict;
     return { state: 'unchecked', because, proof: null, ...read, logs: [], from: [], isHeld };
@@ -275,7 +275,7 @@ async function end(
   const { snapshot } = known;
   if (proof === null || snapshot === null || state === 'unchecked') {
     const outcome = await checks.end(check, ending);
-    return outcome === 'taken' ? 'again' : outcome;
+    return outcome === 'used' ? 'again' : outcome;
   }
   const { subject } = check.statement;
   const flags = withProofFlag(snapshot.flags, check.statement, state);
@@ -310,7 +310,7 @@ async function end(
 /** The process that committed an outcome reports it: here it counts as `gone`. */
 function ended(outcome: CommitResult['outcome']): 'ended' | 'gone' | 'again' {
   if (outcome === 'gone' || outcome === 'already') return 'gone';
-  return outcome === 'superseded' || outcome === 'taken' ? 'again' : 'ended';
+  return outcome === 'superseded' || outcome === 'used' ? 'again' : 'ended';
 }
 
 function report(
@@ -326,7 +326,7 @@ function report(
   const lagSeconds = isTimed ? Math.max(0, (check.updatedAt ?? 0) - found.block.timestamp) : null;
   signals.emit('check.ended', { chainId, state, route: check.corridor, lagSeconds });
   const level = state === 'verified' ? 'info' : 'warn';
-  const line = { subject, payment, chainId, txHash, state, asked: check.asked + 1 };
+  const line = { subject, payment, chainId, txHash, state, polls: check.polls + 1 };
   log[level]({ ...line, ...(because === '' ? {} : { because }), isReported }, 'check.ended');
 }
 

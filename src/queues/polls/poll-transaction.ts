@@ -71,7 +71,7 @@ async function storePollable(
     const subject = once[index]?.subject;
     if (result.status === 'fulfilled')
       return result.value === 'stale' && subject !== undefined ? [subject] : [];
-    deps.log.error({ subject, error: result.reason }, 'record.not_taken');
+    deps.log.error({ subject, error: result.reason }, 'record.not_stored');
     return [];
   });
   const requested = [...new Set([...stale, ...again])];

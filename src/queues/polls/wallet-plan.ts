@@ -107,7 +107,7 @@ export function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
     const atMs = noted[`polled:${listing}`];
     if (atMs !== undefined)
       polled[listing] = { atMs: Number(atMs), virtual: Number(noted[`virtual:${listing}`] ?? 0) };
-    const ingestedAt = noted[`taken:${listing}`];
+    const ingestedAt = noted[`ingested:${listing}`];
     if (ingestedAt !== undefined) ingestedAtMs[listing] = Number(ingestedAt);
     const limit = noted[`limit:${listing}`];
     if (limit !== undefined)

@@ -40,6 +40,6 @@ if added == 1 then
   local plan = openPlan(KEYS.plan, ARGV.atMs)
   local isSpare = isOut(KEYS.claims, KEYS.wanted)
   if not isSpare then recall(plan, ARGV.subject) end
-  requestPoll(plan, ARGV.subject, isSpare and not getItem(plan, ARGV.subject) and 'spare' or 'asked')
+  requestPoll(plan, ARGV.subject, isSpare and not getItem(plan, ARGV.subject) and 'spare' or 'requested')
 end
 return added

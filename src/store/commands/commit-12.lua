@@ -42,7 +42,7 @@
                              seen. No quote promised it anything
 
   returns
-    outcome     "committed" | "already" | "superseded" | "gone" | "taken" | "behind" | "outdated"
+    outcome     "committed" | "already" | "superseded" | "gone" | "used" | "behind" | "outdated"
     commit      text     number of the commit that the snapshot has
     entry       text     entry of the event in the log; "" for none
     claimKeys   text     subscription keys of the entry, as it stores them; "" for none
@@ -54,7 +54,7 @@
   | committed   | this call stored it                                                                                   |
   | already     | the stored snapshot is the same: another commit made it                                              |
   | superseded  | the snapshot was written after `asOf`, or has the flag                                               |
-  | gone, taken | the check may not end so (see include/check.lua)                                                     |
+  | gone, used  | the check may not end so (see include/check.lua)                                                     |
   | behind      | Redis went back, and is not synchronised yet: nothing was stored, no claims either                   |
   | outdated    | the subject is not as `basis` states it: nothing was stored, no claims either                          |
 

@@ -12,5 +12,5 @@
 ]]
 -- @include plan
 local plan = { key = KEYS.plan }
-for i = 1, #ARGV.members do forget(plan, ARGV.members[i]) end
+for i = 1, #ARGV.members do removeMember(plan, ARGV.members[i]) end
 return #ARGV.members

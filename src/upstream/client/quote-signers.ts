@@ -43,7 +43,7 @@ export class QuoteSigners {
   readonly #shared: () => PublishedSigners | null;
   readonly #freshMs: number;
   #own: PublishedSigners | null = null;
-  #reading: Promise<void> | null = null;
+  #pendingRead: Promise<void> | null = null;
 
   constructor(options: QuoteSignersOptions) {
     this.#client = options.client;
@@ -138,10 +138,10 @@ export class QuoteSigners {
 
   /** One read for all concurrent callers. */
   #read(): Promise<void> {
-    this.#reading ??= this.#readChains().finally(() => {
-      this.#reading = null;
+    this.#pendingRead ??= this.#readChains().finally(() => {
+      this.#pendingRead = null;
     });
-    return this.#reading;
+    return this.#pendingRead;
   }
 
   async #readChains(): Promise<void> {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { bodyOf } from '../ask.ts';
 import { member } from '../breakage.ts';
+import { bodyOf } from '../call.ts';
 import { conforms, holds, list, read, same, text } from '../expectation.ts';
 import { fundingOf, submit } from '../funding.ts';
 import { memberRules } from '../member-rules.ts';
