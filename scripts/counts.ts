@@ -39,6 +39,17 @@ const EXCEPTIONS: readonly Exception[] = [
     reason: 'a process does the work of another',
   },
   {
+    text: /\b(?:is|are|was|were|be|becomes?|became|been|being|not|newly|longer|where|nothing|something|stays?|as|only|well|already|it|to|,)[\s*/-]+known\b/gi,
+    in: null,
+    reason: 'the adjective behind its noun, in prose',
+  },
+  {
+    text: /\bknown(?=[\s*]+(?!(?:and|or|in|of|then)\b)[a-z])/gi,
+    in: null,
+    reason: 'the adjective before its noun, in prose',
+  },
+  { text: /\b(?:is)?KnownEvent\b/g, in: null, reason: 'public names of the package intentwatch-consumer' },
+  {
     text: /books_forgotten\w*|"(?:taken|said)Ms"/g,
     in: /^src\/books\/sql\/database\.ts$/,
     reason: 'migrations have the names of earlier tables',

@@ -153,7 +153,7 @@ export class BookWriter {
     return this.#present(['books_expired', 'subject'], subjects);
   }
 
-  async knownEvents(ids: readonly string[]): Promise<Set<string>> {
+  async bookedEvents(ids: readonly string[]): Promise<Set<string>> {
     return this.#present(['books_events', 'event_id'], ids);
   }
 

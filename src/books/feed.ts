@@ -183,13 +183,13 @@ export class Feed {
         const reported = seen.filter(({ isLate }) => !isLate);
         const { ingested: count, expired } = await ingest(writer, { place: from, directory }, reported);
         const late = seen.filter(({ isLate }) => isLate);
-        const known = await writer.knownEvents(late.map(({ observation }) => observation.event.id));
+        const booked = await writer.bookedEvents(late.map(({ observation }) => observation.event.id));
         await writer.follow(
           // Deliveries of events outside the books are not followed: nothing would ever remove them.
           late.flatMap(({ observation: { event }, receivers, entry }) => {
             // After the event, also where a clock was ahead: entries have the same time until that has come.
             const eventMs = Math.max(Number(entry.split('-')[0]), Date.parse(event.timestamp) + 1);
-            return known.has(event.id)
+            return booked.has(event.id)
               ? receivers.map((receiver) => ({ eventId: event.id, receiver, eventMs }))
               : [];
           }),
@@ -292,9 +292,9 @@ export class Feed {
       closed.push(day.day);
     }
     await this.#books.move({ from: place, to }, async (writer) => {
-      const known = await writer.transfers(due.map(subjectOf));
+      const booked = await writer.transfers(due.map(subjectOf));
       const news = due.filter((one) => {
-        const before = known.get(subjectOf(one));
+        const before = booked.get(subjectOf(one));
         const { status } = one.observation.event.data;
         if (before === undefined) return true;
         // After a restore, an older snapshot has less than the books: its missed changes are found again under their old ids.

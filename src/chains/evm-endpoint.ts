@@ -99,11 +99,11 @@ export class EvmSource implements ChainSource {
     { isFinal, signal }: { isFinal: boolean; signal: AbortSignal | undefined },
   ): Promise<Block> {
     const key = isFinal ? `final ${blockNumber}` : blockHash;
-    const known = this.#blocks.get(key);
+    const cached = this.#blocks.get(key);
     // A block with too few confirmations may have been reorganised since it was stored.
     const block =
-      known?.hash === blockHash
-        ? known
+      cached?.hash === blockHash
+        ? cached
         : await (isFinal
             ? this.#blockAt(`0x${blockNumber.toString(16)}`, signal)
             : this.#block({ method: 'eth_getBlockByHash', first: blockHash }, signal));

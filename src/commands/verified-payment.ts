@@ -207,10 +207,10 @@ export async function readBeside(
   file: string,
 ): Promise<{ otherTransfers: z.infer<typeof OTHER_TRANSFERS>; beside: (index: number) => OwnerContext }> {
   try {
-    const known = await withDeliveries(file, (deps) =>
+    const contexts = await withDeliveries(file, (deps) =>
       Promise.all(statements.map((statement) => ownerContext(statement, deps))),
     );
-    return { otherTransfers: { checked: true }, beside: (index) => known[index] ?? NOTHING_BESIDE };
+    return { otherTransfers: { checked: true }, beside: (index) => contexts[index] ?? NOTHING_BESIDE };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     return { otherTransfers: { checked: false, reason }, beside: () => NOTHING_BESIDE };
@@ -218,16 +218,16 @@ export async function readBeside(
 }
 
 async function ownerContext(statement: Statement, { stores }: OperationContext): Promise<OwnerContext> {
-  const [known = UNSEEN_SUBJECT] = await stores.subjects.peek([statement.subject]);
+  const [entry = UNSEEN_SUBJECT] = await stores.subjects.peek([statement.subject]);
   const [owners, funding]: [Map<number, LogOwner>, Funding] = await Promise.all([
     stores.checks.ownersOfLogs(statement),
-    fundingOf(statement, known, stores.checks),
+    fundingOf(statement, entry, stores.checks),
   ]);
   return {
     ownerOf: (index) => owners.get(index) ?? null,
     funding,
     rememberedMs: stores.checks.retentionMs,
-    isLocal: known.promised?.local === true,
+    isLocal: entry.promised?.local === true,
   };
 }
 
@@ -261,11 +261,11 @@ export async function checkPayment(
   const reader = readers.get(chainId);
   const before = judge(statement, [], rules);
   if (reader === undefined) {
-    const isKnown = before.outcome === 'unchecked';
+    const isDecided = before.outcome === 'unchecked';
     return {
       statement,
       responses: null,
-      verdict: isKnown ? before : { outcome: 'waiting', because: 'unreachable' },
+      verdict: isDecided ? before : { outcome: 'waiting', because: 'unreachable' },
     };
   }
   if (before.outcome === 'unchecked') return { statement, responses: [], verdict: before };

@@ -288,9 +288,9 @@ async function unclaimedVaults(
     const vault = wanted.has(quote.subject) ? quoteVault(quote) : null;
     return vault === null || 'found' in vault ? [] : [{ quote: quote.subject, vault: vaultId(vault) }];
   });
-  const known = await subjects.peek(found.map(({ vault }) => vault));
+  const entries = await subjects.peek(found.map(({ vault }) => vault));
   return found.flatMap(({ quote }, index) => {
-    const keys = (known[index]?.claims ?? []).map(({ key }) => parseClaimKey(key));
+    const keys = (entries[index]?.claims ?? []).map(({ key }) => parseClaimKey(key));
     const isClaimed = (name: string): boolean =>
       keys.some(({ subject, subscription }) => subject === quote && subscription === name);
     const wishing = subscriptions.filter(({ vaultQuotes }) => vaultQuotes.includes(quote));

@@ -119,9 +119,9 @@ async function keyReadiness(
   monitor: RedisMonitor,
 ): Promise<ReadinessCheck> {
   const name = 'key';
-  const known = monitor.isReachable() ? await withTimeout(health.state('status'), KEY_TIMEOUT_MS) : null;
-  if (known === null) return { name, ok: true, detail: 'not known without Redis' };
-  const ok = known.state !== 'unauthorized';
+  const keyState = monitor.isReachable() ? await withTimeout(health.state('status'), KEY_TIMEOUT_MS) : null;
+  if (keyState === null) return { name, ok: true, detail: 'not known without Redis' };
+  const ok = keyState.state !== 'unauthorized';
   const detail = ok
     ? 'not refused'
     : 'the upstream refuses the API key, or a request without one; check upstream.apiKey';

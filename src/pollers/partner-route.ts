@@ -196,7 +196,7 @@ function flawOf(quote: Quote, route: RouteDefinition, nowMs: number): string | n
 /** Throws UpstreamFailure where the signers cannot be read. */
 async function verdictOf(signers: QuoteSigners, raw: JsonValue, signal: AbortSignal): Promise<QuoteVerdict> {
   return (
-    (await signers.known(raw)) ?? (await signers.verify(raw, { trustedForMs: SIGNERS_TRUSTED_MS, signal }))
+    (await signers.cached(raw)) ?? (await signers.verify(raw, { trustedForMs: SIGNERS_TRUSTED_MS, signal }))
   );
 }
 

@@ -86,7 +86,7 @@ export function ownerOf(id: string, check: Check | null): LogOwner {
   const { amount, sent } = statement;
   const weight = evidenceWeight({
     isNamed: proof?.checked.includes('intent') ?? false,
-    isToKnown: proof?.checked.includes('recipient') ?? false,
+    isRightful: proof?.checked.includes('recipient') ?? false,
     isExact: proof?.moved?.[0]?.amount === (amount ?? sent),
   });
   return { check: id, subject, amount, weight, isOpen: state === 'waiting' };

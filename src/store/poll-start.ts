@@ -178,7 +178,7 @@ async function readStart(deps: PollReaders, started: StartedRow): Promise<PollSt
   const { subject, route: sweepScope } = parseMember(member);
   const { token, inMs, lateMs, virtual, fails, isRequested } = row;
   const { planMs, redisMs, ...rest } = shared;
-  const known = subjects.known(subject, row);
+  const entry = subjects.entryOf(subject, row);
   const quote = row.imported === null ? null : await importedQuotes.read(subject, row.imported, row.verdict);
   const nowMs = Math.floor(redisMs + inMs);
   return {
@@ -194,12 +194,12 @@ async function readStart(deps: PollReaders, started: StartedRow): Promise<PollSt
     lateMs,
     fails,
     nowMs,
-    ...known,
-    promised: quote?.verdict === 'valid' ? promisedBy(quote.quote) : known.promised,
+    ...entry,
+    promised: quote?.verdict === 'valid' ? promisedBy(quote.quote) : entry.promised,
     facts: parseFacts(row.facts, nowMs),
     open: openOf(deps, subject, started),
     imported: quote,
-    unseenUntilMs: await unseenUntil(subject, known, importedQuotes),
+    unseenUntilMs: await unseenUntil(subject, entry, importedQuotes),
     route: row.route === null ? null : await registry.readRoute(routeOf(subject), row.route),
     sweep: sweepScope === null ? null : row.sweep,
     subscribedAt: new Map(Object.entries(row.sinces)),

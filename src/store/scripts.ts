@@ -247,9 +247,9 @@ export const scripts = {
       entry: arg.text,
     },
     reply: reply.fields({
-      result: reply.oneOf('known', 'behind'),
+      result: reply.oneOf('current', 'behind'),
       epoch: reply.number,
-      state: reply.oneOf('', 'known', 'behind', 'synchronised'),
+      state: reply.oneOf('', 'current', 'behind', 'synchronised'),
       atMs: reply.optional(reply.text),
       revision: reply.number,
       digest: reply.text,

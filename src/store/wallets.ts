@@ -249,8 +249,8 @@ export class WalletStore {
     for (const wallet of wallets) {
       const key = this.#keys.open(wallet);
       const field = openField(subject);
-      const [known] = isOver ? [] : parseOpen({ [field]: (await this.#redis.hget(key, field)) ?? '' });
-      const state = isOver ? null : openText({ ...transfer, headAtMs: known?.headAtMs ?? null });
+      const [before] = isOver ? [] : parseOpen({ [field]: (await this.#redis.hget(key, field)) ?? '' });
+      const state = isOver ? null : openText({ ...transfer, headAtMs: before?.headAtMs ?? null });
       const version = randomBytes(6).toString('base64url');
       await scripts.noteOpen(this.#redis, { keys: { open: key }, args: { field, state, version } });
     }
@@ -285,9 +285,9 @@ export function openSumText(open: OpenAmount | null): string {
   if (open === null) return '';
   const { state, route, sent, since } = open;
   const key = tokenKey(sent.chainId ?? '', sent.token ?? '');
-  const isKnown = TOKEN.test(key) && AMOUNT.test(sent.amount ?? '');
-  const parts = isKnown ? partsOf(sent.amount ?? '') : '';
-  return [state, route, isKnown ? key : '', parts, since].join('|');
+  const isReadable = TOKEN.test(key) && AMOUNT.test(sent.amount ?? '');
+  const parts = isReadable ? partsOf(sent.amount ?? '') : '';
+  return [state, route, isReadable ? key : '', parts, since].join('|');
 }
 
 /** Splits an amount into parts, the lowest first: `12,1` for 10^12 + 12. */
@@ -308,13 +308,13 @@ export async function readOpenTransfers(redis: RedisClient, keys: Keys): Promise
   ]);
   const sums = Object.entries(stored).flatMap(([field, count]) => {
     const [state, route = '', token = '', part] = field.split('|');
-    const known = OPEN_STATES.find((one) => one === state);
-    if (known === undefined || part !== undefined) return [];
+    const open = OPEN_STATES.find((one) => one === state);
+    if (open === undefined || part !== undefined) return [];
     const amount = Array.from({ length: MOST_PARTS }, (_, index) =>
       whole(stored[`${field}|${index}`]),
     ).reduceRight((sum, one) => sum * 10n ** BigInt(PART_DIGITS) + one, 0n);
     const [chainId = '', address = ''] = token.split(':');
-    return [{ state: known, route, chainId, token: address, count: Number(whole(count)), amount }];
+    return [{ state: open, route, chainId, token: address, count: Number(whole(count)), amount }];
   });
   const oldest = OPEN_STATES.map((state, index) => {
     const since = firsts[index]?.[1];

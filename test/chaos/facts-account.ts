@@ -93,11 +93,9 @@ export function accountFacts(
     const warnedMs = expiresAtMs - conditions.warnBeforeMs;
     const unfundedFrom = (fromMs: number, toMs = Number.POSITIVE_INFINITY): boolean =>
       seen.some(({ status, doneAtMs }) => UNFUNDED.test(status) && doneAtMs >= fromMs && doneAtMs < toMs);
-    const knownFromMs = Math.min(
-      ...seen.filter(({ status }) => status !== 'unknown').map(({ atMs }) => atMs),
-    );
+    const seenFromMs = Math.min(...seen.filter(({ status }) => status !== 'unknown').map(({ atMs }) => atMs));
     /** A daemon that knows the subject ignores an answer that does not as stale. */
-    const isStale = ({ status, atMs }: Shown): boolean => status === 'unknown' && atMs > knownFromMs;
+    const isStale = ({ status, atMs }: Shown): boolean => status === 'unknown' && atMs > seenFromMs;
     /** An answer so early in a span that a running daemon has reported it before the end. */
     const isShownWithin = (fromMs: number, toMs: number): boolean =>
       seen.some(

@@ -59,12 +59,12 @@ function stageOn(redis: RedisClient) {
     updatedAt += 1;
     const raw = { id: INTENT, type: 'intent', status, updatedAt };
     const asOf = (await redis.get(keys.commit)) ?? '0';
-    const [known] = await subjects.readShown([INTENT]);
+    const [entry] = await subjects.readShown([INTENT]);
     const claimKeys = Object.entries(await redis.hgetall(keys.wanted));
     const claims = claimKeys.map(([key, at]) => ({ key, atMs: Number(at), historyBefore: 0, served: false }));
-    if (known === undefined) throw new Error('nothing was found');
+    if (entry === undefined) throw new Error('nothing was found');
     const record = { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
-    await commitRecord(deps, record, known, {
+    await commitRecord(deps, record, entry, {
       asOf,
       nowMs: updatedAt * 1_000,
       price: 1,

@@ -410,8 +410,8 @@ describe('a poll on its way to a worker', () => {
         await stage.end(start, 'next', { restMs: 1_000 });
       }
       imported = imported.filter(({ atMs }) => atMs > stage.nowMs - 6_000);
-      const known = isReported ? imported.map(({ poll }) => poll) : [];
-      const claimed = await stage.claim(10, 'p1', 0, known);
+      const reported = isReported ? imported.map(({ poll }) => poll) : [];
+      const claimed = await stage.claim(10, 'p1', 0, reported);
       returned += claimed.returned;
       imported.push(...claimed.polls.map((poll) => ({ poll, atMs: stage.nowMs })));
     }

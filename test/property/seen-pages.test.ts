@@ -236,8 +236,8 @@ class Side {
   async poll(shown: Shown): Promise<void> {
     const subject = intentId(hashOf(shown.transfer + 1));
     const asOf = (await redis.get(this.#keys.commit)) ?? '0';
-    const [known] = await this.#subjects.readShown([subject]);
-    if (known?.snapshot == null) return;
+    const [entry] = await this.#subjects.readShown([subject]);
+    if (entry?.snapshot == null) return;
     const raw = recordOf(shown);
     const record = {
       subject,
@@ -248,7 +248,7 @@ class Side {
       unreadable: [],
     };
     const observation = { asOf, nowMs: Date.now(), price: 1, exact: true, claims: [] };
-    await commitRecord(this.#deps, record, known, observation);
+    await commitRecord(this.#deps, record, entry, observation);
   }
 
   /** All that was emitted, stored and requested, by subject. */

@@ -217,16 +217,16 @@ export class ChecksStage {
     const subject = intentId(hash);
     const { redis, keys, subjects } = this;
     const asOf = (await redis.get(keys.commit)) ?? '0';
-    const [known] = await subjects.readShown([subject]);
-    if (known === undefined) throw new Error('nothing was found');
+    const [entry] = await subjects.readShown([subject]);
+    if (entry === undefined) throw new Error('nothing was found');
     const nowMs = await redisTimeMs(redis);
     const updatedAt = Math.floor(nowMs / 1_000);
     const raw = { id: subject, type: 'intent', status, updatedAt, ...record };
     const deps = commitDeps(redis, keys, { subjects, plan: new PlanStore(redis, keys) });
     const claim = { key: `s|${subject}`, atMs: 1, historyBefore: null, served: false };
     await redis.hset(keys.wanted, claim.key, '1');
-    const claims = known.claims.length === 0 ? [claim] : [];
-    await commitRecord(deps, { subject, status, updatedAt, names: [], raw, unreadable: [] }, known, {
+    const claims = entry.claims.length === 0 ? [claim] : [];
+    await commitRecord(deps, { subject, status, updatedAt, names: [], raw, unreadable: [] }, entry, {
       asOf,
       nowMs,
       price: 1,

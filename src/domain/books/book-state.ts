@@ -97,9 +97,9 @@ export function nextState(before: BookState | null, { event, facts, subscribers 
   const status = data.status ?? before?.status ?? '';
   const isGone = status.toLowerCase() === 'unknown';
   const phase = phaseOf(status) ?? before?.phase ?? 'open';
-  const known = REPORTED.safeParse(facts ?? {}).data ?? {};
-  const transfer = { ...before?.transfer, ...known };
-  if (known.sent !== undefined) delete transfer.toSend;
+  const reported = REPORTED.safeParse(facts ?? {}).data ?? {};
+  const transfer = { ...before?.transfer, ...reported };
+  if (reported.sent !== undefined) delete transfer.toSend;
   if (phase !== 'delivered') delete transfer.delivered;
   if (phase !== 'refunded') delete transfer.refund;
   const seenMs = Date.parse(event.timestamp);

@@ -83,29 +83,29 @@ export async function runCheck(check: ClaimedCheck, deps: CheckContext, signal: 
   const [txStates, burn] = read;
   deps.failures.note(statement.chainId, txStates);
   for (let tries = 0; tries < MOST_COMMITS; tries += 1) {
-    const [known] = await subjects.peek([statement.subject]);
-    if (known === undefined) return;
+    const [entry] = await subjects.peek([statement.subject]);
+    if (entry === undefined) return;
     const nowMs = await redisTimeMs(deps.redis);
-    const facts = { promised: known.promised, record: known.snapshot?.record ?? null };
+    const facts = { promised: entry.promised, record: entry.snapshot?.record ?? null };
     if ((localIntent(statement, facts) === null) !== (burn === null)) {
       // It became a local intent while the chains were read, or ceased to be one.
       await postpone(check, { because: 'burn', txStates, nowMs }, deps);
       return;
     }
-    const verdict = await verdictOf(check, { known, txStates, burn, nowMs }, deps);
+    const verdict = await verdictOf(check, { entry, txStates, burn, nowMs }, deps);
     if (verdict.outcome === 'waiting') {
       await postpone(check, { because: verdict.because, txStates, nowMs }, deps);
       return;
     }
-    if (verdict.outcome !== 'unchecked' && !isStated(check, known)) {
+    if (verdict.outcome !== 'unchecked' && !isStated(check, entry)) {
       await postpone(check, { because: 'not-stated', txStates, nowMs }, deps);
       return;
     }
     const ending = endingOf(verdict, txStates);
-    const outcome = await end(check, { ending, known, nowMs }, deps);
+    const outcome = await end(check, { ending, entry, nowMs }, deps);
     if (outcome === 'gone') return;
     if (outcome === 'ended') {
-      report(check, { ending, txStates, isReported: isReported(check, ending, known) }, deps);
+      report(check, { ending, txStates, isReported: isReported(check, ending, entry) }, deps);
       return;
     }
     await sleep(COMMIT_AGAIN_MS);
@@ -118,8 +118,8 @@ async function withdrawWord({ id, statement }: ClaimedCheck, deps: CheckContext)
   const { subject } = statement;
   const { checks, subjects } = deps.stores;
   for (let tries = 0; tries < MOST_COMMITS; tries += 1) {
-    const [known] = await subjects.peek([subject]);
-    const snapshot = known?.snapshot ?? null;
+    const [entry] = await subjects.peek([subject]);
+    const snapshot = entry?.snapshot ?? null;
     if (snapshot === null) return;
     const flags = withProofWithdrawn(snapshot.flags, statement);
     if (flags.every((flag) => snapshot.flags.includes(flag))) return;
@@ -139,15 +139,15 @@ async function burnOf(
   signal: AbortSignal,
 ): Promise<Burn | null> {
   if (statement.payment !== 'destination') return null;
-  const [known = UNSEEN_SUBJECT] = await subjects.peek([statement.subject]);
+  const [entry = UNSEEN_SUBJECT] = await subjects.peek([statement.subject]);
   const ageMs = (await redisTimeMs(redis)) - statedAt;
-  const record = known.snapshot?.record ?? null;
-  return readBurn(statement, { promised: known.promised, record }, { readers, ageMs, signal });
+  const record = entry.snapshot?.record ?? null;
+  return readBurn(statement, { promised: entry.promised, record }, { readers, ageMs, signal });
 }
 
 async function endUseless(check: ClaimedCheck, deps: CheckContext): Promise<boolean> {
   const nowMs = await redisTimeMs(deps.redis);
-  const verdict = await verdictOf(check, { known: UNSEEN_SUBJECT, txStates: [], burn: null, nowMs }, deps);
+  const verdict = await verdictOf(check, { entry: UNSEEN_SUBJECT, txStates: [], burn: null, nowMs }, deps);
   if (verdict.outcome !== 'unchecked') return false;
   await endUnasked(check, verdict.because, deps);
   return true;
@@ -164,19 +164,19 @@ async function endUnasked(check: ClaimedCheck, because: string, deps: CheckConte
 async function verdictOf(
   check: ClaimedCheck,
   {
-    known,
+    entry,
     txStates,
     burn,
     nowMs,
-  }: { known: SubjectEntry; txStates: readonly TxState[]; burn: Burn | null; nowMs: number },
+  }: { entry: SubjectEntry; txStates: readonly TxState[]; burn: Burn | null; nowMs: number },
   { stores, tokens }: CheckContext,
 ): Promise<Verdict> {
   const { statement } = check;
   const [owners, funding] = await Promise.all([
     stores.checks.ownersOfLogs(statement),
-    fundingOf(statement, known, stores.checks),
+    fundingOf(statement, entry, stores.checks),
   ]);
-  return judge(await withRecipients(statement, known, stores.registry), txStates, {
+  return judge(await withRecipients(statement, entry, stores.registry), txStates, {
     ...tokens(statement.chainId),
     ownerOf: (index) => owners.get(index) ?? null,
     funding,
@@ -267,26 +267,26 @@ function isReported(
 /** Ends a check, with its event in one step. `again`: another process wrote the subject, or claimed a log, meanwhile. */
 async function end(
   check: ClaimedCheck,
-  { ending, known, nowMs }: { ending: Ending; known: SubjectEntry; nowMs: number },
+  { ending, entry, nowMs }: { ending: Ending; entry: SubjectEntry; nowMs: number },
   deps: CheckContext,
 ): Promise<'ended' | 'gone' | 'again'> {
   const { checks } = deps.stores;
   const { state, proof } = ending;
-  const { snapshot } = known;
+  const { snapshot } = entry;
   if (proof === null || snapshot === null || state === 'unchecked') {
     const outcome = await checks.end(check, ending);
     return outcome === 'used' ? 'again' : outcome;
   }
   const { subject } = check.statement;
   const flags = withProofFlag(snapshot.flags, check.statement, state);
-  if (!isReported(check, ending, known)) {
+  if (!isReported(check, ending, entry)) {
     const silent = { flags, check: checks.ending(check, ending) };
     return ended(await commitFlags(deps, { subject, snapshot }, silent));
   }
   const { status } = snapshot;
   const { outcome } = await commitUnasked(
     deps,
-    { ...known, snapshot, subject },
+    { ...entry, snapshot, subject },
     {
       transition: {
         type: `intent.${state}`,
@@ -377,15 +377,15 @@ export async function fundingOf(
   if (payment === 'source') return null;
   const source = (await checks.of(subject)).find(({ statement }) => statement.payment === 'source');
   // A payment that is no longer stated is not waited for.
-  if (source?.state === 'waiting' && source.because !== 'not-stated') return { known: 'open' };
+  if (source?.state === 'waiting' && source.because !== 'not-stated') return { state: 'open' };
   const proof = source?.state === 'verified' ? source.proof : null;
   if (proof?.block !== undefined) {
     const atMs = proof.block.timestamp * 1_000;
     // One host alone is not enough to dispute another payment.
-    if (proof.singleSource === true) return { known: 'reported', atMs };
+    if (proof.singleSource === true) return { state: 'reported', atMs };
     const payer = proof.chainId === chainId ? (proof.moved?.[0]?.from ?? null) : null;
-    return { known: 'proved', atMs, payer };
+    return { state: 'proved', atMs, payer };
   }
   const fundedSeconds = snapshot === null ? null : fundedAt(subject, snapshot);
-  return fundedSeconds === null ? null : { known: 'reported', atMs: fundedSeconds * 1_000 };
+  return fundedSeconds === null ? null : { state: 'reported', atMs: fundedSeconds * 1_000 };
 }

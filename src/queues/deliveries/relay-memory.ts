@@ -214,6 +214,6 @@ function definitionsOf(
         : { of: 'subscriptions' as const, field: name, digest };
     }),
   ];
-  const known = all.flatMap(({ digest, ...one }) => (digest === null ? [] : [{ ...one, digest }]));
-  return known.length === all.length ? known : null;
+  const complete = all.flatMap(({ digest, ...one }) => (digest === null ? [] : [{ ...one, digest }]));
+  return complete.length === all.length ? complete : null;
 }

@@ -299,7 +299,7 @@ export function separate<T extends { subject: SubjectId }>(
 }
 
 function isServed(claims: readonly Claim[], { key, atMs }: Claim): boolean {
-  return claims.some((known) => known.served && known.key === key && known.atMs === atMs);
+  return claims.some((claim) => claim.served && claim.key === key && claim.atMs === atMs);
 }
 
 /** A claim on the records of a page; doubtful where it is not known yet which of them are history for it. */

@@ -157,8 +157,8 @@ end
 local fresh, isFresh, isCurrent = {}, {}, false
 for _, claim in ipairs(claims) do
   local stored = redis.call('HGET', KEYS.claims, claim.key)
-  local isKnown = stored and string.match(stored, '^(%d+):') == claim.at
-  if not isKnown and not isCurrent then
+  local isSame = stored and string.match(stored, '^(%d+):') == claim.at
+  if not isSame and not isCurrent then
     currentClaims(KEYS.claims, KEYS.wanted)
     isCurrent, stored = true, redis.call('HGET', KEYS.claims, claim.key)
   end
@@ -250,9 +250,9 @@ end
 -- A claim is served when the subject has an event, or when its known state is history for the claim. Otherwise this answer was
 -- dropped before any event was made, and the claim stays open for the next answer.
 local reported = redis.call('HEXISTS', KEYS.subject, 'eventId') == 1
-local knownUpdatedAt = redis.call('HGET', KEYS.subject, 'updatedAt')
+local storedUpdatedAt = redis.call('HGET', KEYS.subject, 'updatedAt')
 for _, claim in ipairs(fresh) do
-  local served = reported or isHistory(claim.before, knownUpdatedAt)
+  local served = reported or isHistory(claim.before, storedUpdatedAt)
   redis.call('HSET', KEYS.claims, claim.key, claim.at .. ':' .. claim.before .. ':' .. (served and '1' or '0'))
 end
 

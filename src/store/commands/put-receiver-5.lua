@@ -25,8 +25,8 @@ if ARGV.as == 'other' then
   if not isAdded then return 'missing' end
   if ARGV.before ~= '' and redis.call('HGET', KEYS.addedReceivers, ARGV.name) ~= ARGV.before then return 'changed' end
 else
-  local known = redis.call('HGET', KEYS.receivers, ARGV.name)
-  if isAdded or (known and string.match(known, '"removed":false}$')) then return 'exists' end
+  local stored = redis.call('HGET', KEYS.receivers, ARGV.name)
+  if isAdded or (stored and string.match(stored, '"removed":false}$')) then return 'exists' end
   if redis.call('HLEN', KEYS.addedReceivers) >= tonumber(ARGV.most) then return 'full' end
 end
 redis.call('HSET', KEYS.addedReceivers, ARGV.name, ARGV.encrypted)
