@@ -15,7 +15,7 @@ import { createAuthorization, refuseAtTheGate } from './authorize.ts';
 import { addDepositGateway } from './deposit-gateway.ts';
 import { addDiscovery } from './discovery.ts';
 import { addGasless } from './gasless.ts';
-import type { PortDeps } from './port-parts.ts';
+import type { PortDeps } from './port-deps.ts';
 import { PROBLEMS, refuse, sendProblem } from './problem.ts';
 import { addQuotes } from './quotes.ts';
 import { addStatus } from './status.ts';

@@ -1,8 +1,6 @@
 /** @import { DeliveryPage, SubjectAnswers, SubjectDelivery, SubjectDetails, TimelineEntry, ViewProps } from './types.ts' */
 
 import { act, read } from './api.js';
-import { amount, sentence, short, span, titleOf } from './format.js';
-import { html, useState } from './htm.js';
 import {
   Action,
   Ago,
@@ -14,7 +12,9 @@ import {
   Status,
   searchLink,
   useData,
-} from './parts.js';
+} from './components.js';
+import { amount, sentence, short, span, titleOf } from './format.js';
+import { html, useState } from './htm.js';
 import { readCorridors, Waiting } from './transfers.js';
 
 /** Usual steps of a kind: the name of each, and the statuses that have reached it. */

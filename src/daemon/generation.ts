@@ -23,7 +23,7 @@ export type GenerationOptions = Assembly & {
 };
 
 /**
- * The parts that depend on the config. They are made from one config and replaced as a whole by the next. Two generations on one
+ * The components that depend on the config. They are made from one config and replaced as a whole by the next. Two generations on one
  * Redis act like two processes: the old one ends its work with its own settings, under its own leases, while the new one takes
  * all new work.
  */

@@ -35,7 +35,7 @@ const BLOCKED: ReadinessCheck = {
     'Redis is away: an earlier redis-server has its files open and does not end; see redis.embedded in the log',
 };
 
-/** Sources of readiness before all parts run; `isBlocked`: an earlier server locks the files of the embedded Redis. */
+/** Sources of readiness before all components run; `isBlocked`: an earlier server locks the files of the embedded Redis. */
 type ReadinessSources = {
   monitor: RedisMonitor;
   fileState: () => FileState | null;

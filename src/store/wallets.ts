@@ -286,12 +286,12 @@ export function openSumText(open: OpenAmount | null): string {
   const { state, route, sent, since } = open;
   const key = tokenKey(sent.chainId ?? '', sent.token ?? '');
   const isReadable = TOKEN.test(key) && AMOUNT.test(sent.amount ?? '');
-  const parts = isReadable ? partsOf(sent.amount ?? '') : '';
+  const parts = isReadable ? limbsOf(sent.amount ?? '') : '';
   return [state, route, isReadable ? key : '', parts, since].join('|');
 }
 
-/** Splits an amount into parts, the lowest first: `12,1` for 10^12 + 12. */
-function partsOf(amount: string): string {
+/** Splits an amount into limbs, the lowest first: `12,1` for 10^12 + 12. */
+function limbsOf(amount: string): string {
   const parts: string[] = [];
   for (let end = amount.length; end > 0; end -= PART_DIGITS) {
     parts.push(String(Number(amount.slice(Math.max(0, end - PART_DIGITS), end))));
@@ -301,10 +301,10 @@ function partsOf(amount: string): string {
 
 /** Reads the open transfers: a bounded number of fields and one entry per state, however many there are. */
 export async function readOpenTransfers(redis: RedisClient, keys: Keys): Promise<OpenSums> {
-  const root = `${keys.counts}:open`;
+  const base = `${keys.counts}:open`;
   const [stored, ...firsts] = await Promise.all([
-    redis.hgetall(root),
-    ...OPEN_STATES.map((state) => redis.zrange(`${root}:${state}`, '0', '0', 'WITHSCORES')),
+    redis.hgetall(base),
+    ...OPEN_STATES.map((state) => redis.zrange(`${base}:${state}`, '0', '0', 'WITHSCORES')),
   ]);
   const sums = Object.entries(stored).flatMap(([field, count]) => {
     const [state, route = '', token = '', part] = field.split('|');

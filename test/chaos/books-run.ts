@@ -9,7 +9,7 @@ import { CHECKED_CHAINS } from '../support/lying-orders.ts';
 import { PostgresProcess } from '../support/postgres-process.ts';
 import { RedisProcess } from '../support/redis-process.ts';
 import { differencesOf } from './books-account.ts';
-import { CLOSE_AFTER_MS, configOf, ENV, OVERDUE_AFTER_MS, startSandbox } from './books-parts.ts';
+import { CLOSE_AFTER_MS, configOf, ENV, OVERDUE_AFTER_MS, startSandbox } from './books-setup.ts';
 import { acceptedOf, type BooksTruth, paymentsSchema, transfersOf } from './books-truth.ts';
 import { ChaosDaemon } from './daemon.ts';
 import { MailServer } from './mail-server.ts';

@@ -19,7 +19,7 @@ import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { type SubjectEntry, SubjectStore } from '../../src/store/subjects.ts';
 import { syncConfig } from '../../src/store/sync-config.ts';
-import { commitDeps } from '../support/commit-parts.ts';
+import { commitDeps } from '../support/commit-deps.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { logEntries } from '../support/log-entries.ts';

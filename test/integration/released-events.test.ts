@@ -9,7 +9,7 @@ import { EndedSubjects } from '../../src/store/ended-subjects.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { syncConfig } from '../../src/store/sync-config.ts';
-import { commitDeps } from '../support/commit-parts.ts';
+import { commitDeps } from '../support/commit-deps.ts';
 import { CLAIM_KEY, deliveryStage, HOUR_MS, hourOfEvents, recordOne } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
 import { appendEvents, appendLost, logEntries, type MadeEvent, madeEventId } from '../support/log-entries.ts';

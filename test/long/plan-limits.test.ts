@@ -8,7 +8,7 @@ import type { ClaimedPoll } from '../../src/store/plan.ts';
 import { readPlanState } from '../../src/store/plan-state.ts';
 import type { PollStart } from '../../src/store/poll-start.ts';
 import { parseFacts } from '../../src/store/wallets.ts';
-import { learningOf } from '../support/commit-parts.ts';
+import { learningOf } from '../support/commit-deps.ts';
 import { intents, PlanStage, SUCCESS, wallets } from '../support/plan-stage.ts';
 
 let stage: PlanStage;

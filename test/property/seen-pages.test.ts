@@ -20,7 +20,7 @@ import { SubjectStore } from '../../src/store/subjects.ts';
 import { syncConfig } from '../../src/store/sync-config.ts';
 import { WalletStore } from '../../src/store/wallets.ts';
 import { UpstreamClient } from '../../src/upstream/client/client.ts';
-import { commitDeps } from '../support/commit-parts.ts';
+import { commitDeps } from '../support/commit-deps.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { logEntries } from '../support/log-entries.ts';

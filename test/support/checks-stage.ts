@@ -19,7 +19,7 @@ import { eventOf } from '../../src/store/log-entry.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { commitDeps } from './commit-parts.ts';
+import { commitDeps } from './commit-deps.ts';
 import { testPrefix } from './daemon.ts';
 import { firstEpoch } from './epoch.ts';
 import { eventually } from './eventually.ts';
@@ -142,7 +142,7 @@ export class ChecksStage {
     this.log = new EventLog(redis, this.keys);
   }
 
-  /** The parts of a process on a connection of its own, or on that of the stage. */
+  /** The components of a process on a connection of its own, or on that of the stage. */
   deps(redis: RedisClient = this.redis): CheckContext {
     const subjects = new SubjectStore(redis, this.keys, {
       epoch: firstEpoch(redis, this.keys),

@@ -14,7 +14,7 @@ import { PlanStore } from '../../src/store/plan.ts';
 import { parseMember } from '../../src/store/plan-members.ts';
 import { type SubjectEntry, SubjectStore } from '../../src/store/subjects.ts';
 import { type OpenSums, readOpenTransfers } from '../../src/store/wallets.ts';
-import { commitDeps } from './commit-parts.ts';
+import { commitDeps } from './commit-deps.ts';
 import { testPrefix } from './daemon.ts';
 import { firstEpoch } from './epoch.ts';
 import { eventually } from './eventually.ts';

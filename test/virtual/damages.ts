@@ -109,7 +109,7 @@ export const DAMAGES: readonly Damage[] = [
   {
     rule: 'an address has one form',
     file: 'src/domain/subjects/subject.ts',
-    find: 'return `deposit-address:${foldParts(id)}` as SubjectId;',
+    find: 'return `deposit-address:${foldId(id)}` as SubjectId;',
     replace: 'return `deposit-address:${id}` as SubjectId;',
   },
   {

@@ -56,7 +56,9 @@ export type Hiding = {
 
 /** `secrets`: values that must not be shown, from outside the file or from the place of a secret. */
 export function createHiding(secrets: Iterable<string>): Hiding {
-  const texts = [...new Set([...secrets].flatMap(partsOf))].filter((text) => text.length >= SHORTEST_SECRET);
+  const texts = [...new Set([...secrets].flatMap(fragmentsOf))].filter(
+    (text) => text.length >= SHORTEST_SECRET,
+  );
   // The longest first, so that the rest of one never shows.
   texts.sort((a, b) => b.length - a.length);
   const hides = (text: string): boolean =>
@@ -70,7 +72,7 @@ export function createHiding(secrets: Iterable<string>): Hiding {
 }
 
 /** A secret, as it is and on one line, and the password of a URL. */
-function partsOf(secret: string): string[] {
+function fragmentsOf(secret: string): string[] {
   const url = secret.includes('://') ? URL.parse(secret) : null;
   const user =
     url === null ? [] : [url.username, url.password].flatMap((part) => [part, decoded(part) ?? '']);

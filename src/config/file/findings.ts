@@ -57,12 +57,12 @@ const holding = new WeakMap<Schema, boolean>();
 function holdsSecret(schema: Schema): boolean {
   const cached = holding.get(schema);
   if (cached !== undefined) return cached;
-  const holds = isMarkedSecret(schema) || partsOf(schema).some(holdsSecret);
+  const holds = isMarkedSecret(schema) || membersOf(schema).some(holdsSecret);
   holding.set(schema, holds);
   return holds;
 }
 
-function partsOf(schema: Schema): readonly Schema[] {
+function membersOf(schema: Schema): readonly Schema[] {
   if (schema instanceof z.ZodArray) return [schema.element];
   if (schema instanceof z.ZodRecord) return [schema.valueType];
   if (schema instanceof z.ZodObject) return Object.values(schema.shape);
