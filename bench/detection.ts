@@ -16,7 +16,7 @@ const PARTS: { readonly [part: string]: (seed: number) => Promise<Target[]> } = 
 
 /**
  * Compares the daemon's detection with a script at the same rate, from its start on. The daemon runs as for users: as a
- * process, with the default config, in real time. Parts: `start` (a busy start beside the script), `quiet` (new transfers
+ * process, with the default config, in real time. Its parts: `start` (a busy start beside the script), `quiet` (new transfers
  * among quiet wallets, beside the script), `many` (10,000 subjects named at once).
  */
 export async function run(args: string[]): Promise<number> {

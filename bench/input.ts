@@ -351,7 +351,7 @@ const checked = (name: string, result: () => string): Input => ({
     stage.rpc.result = result();
     const before = stage.receiver.rpcRequests;
     await fill(stage, 1, { destinationTx: PAYMENT });
-    if (stage.receiver.rpcRequests === before) console.log('  the RPC endpoint was not asked');
+    if (stage.receiver.rpcRequests === before) console.log('  the RPC endpoint got no request');
   },
 });
 

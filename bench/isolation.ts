@@ -38,7 +38,7 @@ const COUNT = z.coerce.number().int().min(1);
 
 type Size = { rounds: number; waiting: number; events: number; everyMs: number };
 
-/** Parts that run during the whole benchmark. `names` is null where a daemon cannot have a name server of its own. */
+/** The parts that run during the whole benchmark. `names` is null where a daemon cannot have a name server of its own. */
 type Surroundings = {
   redisUrl: string;
   redis: RedisClient;
@@ -139,7 +139,7 @@ async function round(
     subscriptions: [{ name: 's', intents: [hashOf(1)], receivers: ['healthy', ...Object.keys(others)] }],
   });
   await writeFile(file, yaml);
-  await healthy.request('/forget');
+  await healthy.request('/clear');
   const command = [process.execPath, MAIN, 'start', '--config', file];
   const daemon = await (names === null ? Program.run(command) : names.run(command));
   try {

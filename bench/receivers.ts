@@ -71,7 +71,7 @@ export async function run(args: string[]): Promise<number> {
     await writeFile(file, stringify(config));
     daemon = await Program.start(MAIN, ['start', '--config', file, '--log-level', 'error']);
     const requests = async (): Promise<number> =>
-      Number(await (await fetch(`http://127.0.0.1:${port}/asked`)).text());
+      Number(await (await fetch(`http://127.0.0.1:${port}/requests`)).text());
     const found = await watch(daemon.pid, { all: receivers * events, metricsPort, requests });
     console.log(`${receivers} receivers, ${events} events: ${delivered} delivered when all were opened`);
     return printTargets([

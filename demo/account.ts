@@ -64,8 +64,8 @@ export function account(input: {
     problems.push(...story.problems);
     for (const reason of TOLERANCES) tolerated[reason] += story.tolerated[reason];
     const last = transitions.at(-1)?.to;
-    if (last !== undefined && story.problems.length === 0 && story.known !== last) {
-      unsettled.push(`${subject} ended as ${last}, but ${story.known ?? 'nothing'} is known of it`);
+    if (last !== undefined && story.problems.length === 0 && story.stored !== last) {
+      unsettled.push(`${subject} ended as ${last}, but ${story.stored ?? 'nothing'} is known of it`);
     }
     shown += transitions.filter((transition, index) => {
       const untilMs = transitions[index + 1]?.at ?? Number.POSITIVE_INFINITY;

@@ -29,7 +29,7 @@ export const LONGEST_MS = 60_000;
 export function hasRival(observations: readonly Observation[], index: number, slackMs: number): boolean {
   const one = observations[index];
   if (one === undefined) return false;
-  const [fromMs, untilMs] = [one.askedAt, (one.doneAt ?? one.at) + slackMs];
+  const [fromMs, untilMs] = [one.requestedAt, (one.doneAt ?? one.at) + slackMs];
   const isRival = (other: Observation): boolean =>
     (other.status !== one.status || other.updatedAt !== one.updatedAt || other.content !== one.content) &&
     other.at <= untilMs &&

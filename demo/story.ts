@@ -34,8 +34,8 @@ const TIMELESS_CONFIRM_MS = 45_000;
 
 const USUAL: Rules = { confirmAfterMs: 600_000, slackMs: 250, historyBefore: null, outages: [] };
 
-/** Result for one subject; `known` is the watcher's last stored status; null for none. */
-export type Story = { problems: string[]; tolerated: Record<Tolerance, number>; known: string | null };
+/** Result for one subject; `stored` is the watcher's last stored status; null for none. */
+export type Story = { problems: string[]; tolerated: Record<Tolerance, number>; stored: string | null };
 
 type Facts = RenderedEvent['data'];
 
@@ -43,14 +43,14 @@ type Facts = RenderedEvent['data'];
  * State of the watcher: the last ingested record. `isReported`: it has an event. `left`: the earlier statuses and contents
  * under this `updatedAt`; the watcher returns to them only after exact polls have confirmed it.
  */
-type KnownRecord = Pick<Observation, 'status' | 'updatedAt' | 'content'> & {
+type StoredRecord = Pick<Observation, 'status' | 'updatedAt' | 'content'> & {
   isReported: boolean;
   left: readonly string[];
   unconfirmed: { key: string; sinceMs: number } | null;
 };
 
 /** One way in which the answers so far explain the first `reported` events. */
-type Way = { reported: number; known: KnownRecord | null; tolerated: Record<Tolerance, number> };
+type Way = { reported: number; stored: StoredRecord | null; tolerated: Record<Tolerance, number> };
 
 const UNKNOWN = 'unknown';
 
@@ -72,7 +72,7 @@ export function explain(input: {
     const found = events.map(({ sequence }) => sequence).join(', ');
     return failed(`${subject} has sequences ${found}, expected 1 to ${events.length}`);
   }
-  let ways: Way[] = [{ reported: 0, known: null, tolerated: none() }];
+  let ways: Way[] = [{ reported: 0, stored: null, tolerated: none() }];
   for (const [index, observation] of observations.entries()) {
     const isDroppable = dropReason(observations, index, rules);
     const next = ways.flatMap((way) => {
@@ -88,7 +88,7 @@ export function explain(input: {
     .sort((a, b) => weight(a) - weight(b));
   const [best] = complete;
   if (best === undefined) return failed(invented({ ...input, ways, events }));
-  return { problems: [], tolerated: best.tolerated, known: best.known?.status ?? null };
+  return { problems: [], tolerated: best.tolerated, stored: best.stored?.status ?? null };
 }
 
 type Step = { subject: string; observation: Observation; events: readonly Facts[]; rules: Rules };
@@ -96,8 +96,8 @@ type Step = { subject: string; observation: Observation; events: readonly Facts[
 /** All ways in which the watcher may ingest an answer; empty when it requires an event that did not come. */
 function take(way: Way, step: Step): Way[] {
   const { observation, rules } = step;
-  const { known } = way;
-  if (known === null) {
+  const { stored } = way;
+  if (stored === null) {
     if (observation.status === UNKNOWN) return [way];
     const history =
       rules.historyBefore !== null &&
@@ -106,55 +106,56 @@ function take(way: Way, step: Step): Way[] {
     const silent = history ? [tolerate(replaced(way, observation, { isReported: false }), 'history')] : [];
     return [...silent, ...reportedAs(way, step, { from: null, regression: false, whole: true })];
   }
-  if (known.status === UNKNOWN) {
+  if (stored.status === UNKNOWN) {
     if (observation.status === UNKNOWN) return [way];
     return reportedAs(way, step, { from: UNKNOWN, regression: false, whole: false });
   }
-  if (isStale(step.subject, known, observation)) return takeStale(way, known, step);
-  const isNewer = isAfter(observation, known);
-  if (observation.status !== known.status) {
-    const regression = isBackward(step.subject, known.status, observation.status);
-    return reportedAs(way, step, { from: known.status, regression, whole: isNewer });
+  if (isStale(step.subject, stored, observation)) return takeStale(way, stored, step);
+  const isNewer = isAfter(observation, stored);
+  if (observation.status !== stored.status) {
+    const regression = isBackward(step.subject, stored.status, observation.status);
+    return reportedAs(way, step, { from: stored.status, regression, whole: isNewer });
   }
   // Former contents of another time do not affect this one.
-  const left = isNewer ? [] : known.left;
+  const left = isNewer ? [] : stored.left;
   const same: Way = {
     ...way,
-    known: { ...known, updatedAt: timeOf(observation, known), left, unconfirmed: null },
+    stored: { ...stored, updatedAt: timeOf(observation, stored), left, unconfirmed: null },
   };
   const ways = [same];
-  if (!known.isReported) ways.push(...reportedAs(way, step, { from: null, regression: false, whole: false }));
-  if (known.left.includes(observation.content)) ways.push(...takeStale(way, known, step));
-  if (observation.content !== known.content) {
-    ways.push(...reportedAs(way, step, { from: known.status, regression: false, whole: false }));
+  if (!stored.isReported)
+    ways.push(...reportedAs(way, step, { from: null, regression: false, whole: false }));
+  if (stored.left.includes(observation.content)) ways.push(...takeStale(way, stored, step));
+  if (observation.content !== stored.content) {
+    ways.push(...reportedAs(way, step, { from: stored.status, regression: false, whole: false }));
     // A part of the record may have gone back, which exact polls must confirm: the next event reports it.
     const next = step.events[way.reported];
-    const goesBack = known.left.length > 0 && next?.regression === true && next.status === known.status;
-    if (goesBack) ways.push(...takeStale(way, known, step));
+    const goesBack = stored.left.length > 0 && next?.regression === true && next.status === stored.status;
+    if (goesBack) ways.push(...takeStale(way, stored, step));
   }
   return ways;
 }
 
 /** Ignores a stale answer; it may count once exact polls have repeated it for long enough. */
-function takeStale(way: Way, known: KnownRecord, step: Step): Way[] {
+function takeStale(way: Way, stored: StoredRecord, step: Step): Way[] {
   const { observation, rules } = step;
-  const ignored = observation.status === known.status ? way : tolerate(way, 'stale');
+  const ignored = observation.status === stored.status ? way : tolerate(way, 'stale');
   if (observation.isPage) return [ignored];
   const key = `${observation.status}@${observation.updatedAt}`;
-  const sinceMs = known.unconfirmed?.key === key ? known.unconfirmed.sinceMs : observation.at;
-  const unconfirming = { ...ignored, known: { ...known, unconfirmed: { key, sinceMs } } };
+  const sinceMs = stored.unconfirmed?.key === key ? stored.unconfirmed.sinceMs : observation.at;
+  const unconfirming = { ...ignored, stored: { ...stored, unconfirmed: { key, sinceMs } } };
   const isTimeless =
-    known.updatedAt === null && observation.updatedAt === null && observation.status !== UNKNOWN;
+    stored.updatedAt === null && observation.updatedAt === null && observation.status !== UNKNOWN;
   const confirmAfterMs = isTimeless
     ? Math.min(rules.confirmAfterMs, TIMELESS_CONFIRM_MS)
     : rules.confirmAfterMs;
   if (observation.at - sinceMs < confirmAfterMs - rules.slackMs) return [unconfirming];
-  const how = { from: known.status, regression: observation.status !== UNKNOWN, whole: false };
+  const how = { from: stored.status, regression: observation.status !== UNKNOWN, whole: false };
   // An answer that counts against a known time also replaces that time, even by none.
-  const timeless: Way = { ...way, known: { ...known, updatedAt: null } };
-  const silent = replaced(timeless, observation, { isReported: known.isReported });
+  const timeless: Way = { ...way, stored: { ...stored, updatedAt: null } };
+  const silent = replaced(timeless, observation, { isReported: stored.isReported });
   const confirmed = [
-    ...(observation.status === known.status ? [silent] : []),
+    ...(observation.status === stored.status ? [silent] : []),
     ...reportedAs(timeless, step, how),
   ];
   return [unconfirming, ...confirmed.map((one) => tolerate(one, 'confirmed'))];
@@ -174,7 +175,7 @@ function reportedAs(
     event !== undefined &&
     event.status === observation.status &&
     event.previousStatus === how.from &&
-    event.upstreamUpdatedAt === timeOf(observation, way.known) &&
+    event.upstreamUpdatedAt === timeOf(observation, way.stored) &&
     (event.regression ?? false) === how.regression &&
     event.changes.length > 0 &&
     (!how.whole || contentOf(event.record) === observation.content);
@@ -191,14 +192,14 @@ function withClock(way: Way, events: readonly Facts[]): Way[] {
     event !== undefined &&
     event.changes.length === 0 &&
     event.previousStatus === event.status &&
-    event.status === (way.known?.status ?? UNKNOWN);
+    event.status === (way.stored?.status ?? UNKNOWN);
   if (!isByClock) return [way];
-  const known = way.known ?? NEVER_SHOWN;
-  return [way, ...withClock(tolerate({ ...way, known, reported: way.reported + 1 }, 'clock'), events)];
+  const stored = way.stored ?? NEVER_SHOWN;
+  return [way, ...withClock(tolerate({ ...way, stored, reported: way.reported + 1 }, 'clock'), events)];
 }
 
 /** State after an event of the clock about a subject that the upstream has not shown. */
-const NEVER_SHOWN: KnownRecord = {
+const NEVER_SHOWN: StoredRecord = {
   status: UNKNOWN,
   updatedAt: null,
   content: '',
@@ -207,46 +208,50 @@ const NEVER_SHOWN: KnownRecord = {
   unconfirmed: null,
 };
 
-function isStale(subject: string, known: KnownRecord, { status, updatedAt }: Observation): boolean {
+function isStale(subject: string, stored: StoredRecord, { status, updatedAt }: Observation): boolean {
   if (status === UNKNOWN) return true;
-  if (known.updatedAt !== null && updatedAt !== null && updatedAt !== known.updatedAt) {
-    return updatedAt < known.updatedAt;
+  if (stored.updatedAt !== null && updatedAt !== null && updatedAt !== stored.updatedAt) {
+    return updatedAt < stored.updatedAt;
   }
-  return isBackward(subject, known.status, status) || known.left.includes(status);
+  return isBackward(subject, stored.status, status) || stored.left.includes(status);
 }
 
-function isAfter(observation: Observation, known: KnownRecord): boolean {
+function isAfter(observation: Observation, stored: StoredRecord): boolean {
   return (
-    known.updatedAt !== null && observation.updatedAt !== null && observation.updatedAt > known.updatedAt
+    stored.updatedAt !== null && observation.updatedAt !== null && observation.updatedAt > stored.updatedAt
   );
 }
 
 /** The time of an observation; one without a time leaves the known time unchanged. */
-function timeOf(observation: Observation, known: KnownRecord | null): number | null {
-  return observation.updatedAt ?? known?.updatedAt ?? null;
+function timeOf(observation: Observation, stored: StoredRecord | null): number | null {
+  return observation.updatedAt ?? stored?.updatedAt ?? null;
 }
 
 function replaced(way: Way, observation: Observation, { isReported }: { isReported: boolean }): Way {
   const { status, content } = observation;
-  const updatedAt = timeOf(observation, way.known);
-  const known = {
+  const updatedAt = timeOf(observation, way.stored);
+  const stored = {
     status,
     content,
     updatedAt,
     isReported,
     unconfirmed: null,
-    left: leftBy(way.known, observation),
+    left: leftBy(way.stored, observation),
   };
-  return { ...way, known };
+  return { ...way, stored };
 }
 
 /** Contents that an observation replaces; a new time clears them. */
-function leftBy(known: KnownRecord | null, observation: Observation): string[] {
-  if (known === null) return [];
-  if (known.updatedAt !== null && observation.updatedAt !== null && known.updatedAt !== observation.updatedAt)
+function leftBy(stored: StoredRecord | null, observation: Observation): string[] {
+  if (stored === null) return [];
+  if (
+    stored.updatedAt !== null &&
+    observation.updatedAt !== null &&
+    stored.updatedAt !== observation.updatedAt
+  )
     return [];
   const { status, content } = observation;
-  return [...known.left, known.status, known.content].filter((one) => one !== status && one !== content);
+  return [...stored.left, stored.status, stored.content].filter((one) => one !== status && one !== content);
 }
 
 function dropReason(observations: readonly Observation[], index: number, rules: Rules): Tolerance | null {
@@ -254,7 +259,7 @@ function dropReason(observations: readonly Observation[], index: number, rules: 
   if (observation === undefined) return null;
   const untilMs = (observation.doneAt ?? observation.at) + rules.slackMs;
   const isOut = rules.outages.some(
-    (outage) => outage.fromMs <= untilMs && outage.untilMs >= observation.askedAt,
+    (outage) => outage.fromMs <= untilMs && outage.untilMs >= observation.requestedAt,
   );
   if (isOut || observation.doneAt === null) return 'lost';
   return hasRival(observations, index, rules.slackMs) ? 'overtaken' : null;
@@ -263,7 +268,7 @@ function dropReason(observations: readonly Observation[], index: number, rules: 
 function fewest(ways: readonly Way[]): Way[] {
   const best = new Map<string, Way>();
   for (const way of ways) {
-    const key = JSON.stringify([way.reported, way.known]);
+    const key = JSON.stringify([way.reported, way.stored]);
     const other = best.get(key);
     if (other === undefined || weight(way) < weight(other)) best.set(key, way);
   }
@@ -285,7 +290,7 @@ function weight({ tolerated }: Way): number {
 }
 
 function failed(problem: string): Story {
-  return { problems: [problem], tolerated: none(), known: null };
+  return { problems: [problem], tolerated: none(), stored: null };
 }
 
 type Failure = {
@@ -301,8 +306,8 @@ function unexplained({
   ways,
   ...rest
 }: Failure & { observation: Observation }): string {
-  const known = [...new Set(ways.map((way) => (way.known === null ? 'nothing' : words(way.known))))];
-  const text = `was shown as ${words(observation)} at ${observation.at} where ${known.join(' or ')} was known`;
+  const states = [...new Set(ways.map((way) => (way.stored === null ? 'nothing' : words(way.stored))))];
+  const text = `was shown as ${words(observation)} at ${observation.at} where ${states.join(' or ')} was known`;
   return `${subject} ${text}, which no event reports; ${context({ subject, ways, ...rest })}`;
 }
 

@@ -448,15 +448,15 @@ function isAlive(pid) {
 
 /** Removes the lock of a dead process. Another process may have done so first: then the moved lock is put back. */
 function removeStaleLock(deadPid) {
-  const aside = `${lockFolder}.${process.pid}`;
+  const renamed = `${lockFolder}.${process.pid}`;
   try {
-    renameSync(lockFolder, aside);
+    renameSync(lockFolder, renamed);
   } catch (error) {
     if (NOT_WRITABLE.includes(error.code)) throw notWritable(error);
     return;
   }
-  if (lockHolder(aside) !== deadPid && !existsSync(lockFolder)) renameSync(aside, lockFolder);
-  else rmSync(aside, { recursive: true, force: true });
+  if (lockHolder(renamed) !== deadPid && !existsSync(lockFolder)) renameSync(renamed, lockFolder);
+  else rmSync(renamed, { recursive: true, force: true });
 }
 
 function notWritable({ code }) {
@@ -469,7 +469,7 @@ function notWritable({ code }) {
 async function takeLock() {
   const started = performance.now();
   let reported = false;
-  let lookedWithoutHolder = 0;
+  let readsWithoutHolder = 0;
   for (;;) {
     try {
       mkdirSync(lockFolder, { mode: 0o755 });
@@ -481,9 +481,9 @@ async function takeLock() {
       if (error.code !== 'EEXIST') throw error;
     }
     const holder = lockHolder(lockFolder);
-    lookedWithoutHolder = holder === null ? lookedWithoutHolder + 1 : 0;
+    readsWithoutHolder = holder === null ? readsWithoutHolder + 1 : 0;
     // A process that died between making the folder and writing its pid never identifies itself.
-    const isStale = holder === null ? lookedWithoutHolder > 20 : !isAlive(holder);
+    const isStale = holder === null ? readsWithoutHolder > 20 : !isAlive(holder);
     if (isStale) {
       removeStaleLock(holder);
     } else if (holder !== null && !reported) {

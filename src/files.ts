@@ -38,10 +38,7 @@ export function makePrivateFile(file: string): void {
 /** A file that cannot be read whole: it is too large, or not a regular file. */
 type Endless = { isFile: boolean; found: string; expected: string };
 
-/**
- * Explains why a path cannot be read whole; null where it can. A pipe or device could block its reader, and the exit, for
- * ever.
- */
+/** Explains why a path cannot be read whole; null where it can. A pipe or device could block its reader, and the exit. */
 export function whyEndless(path: string, mostBytes: number): Endless | null {
   const stat = statSync(path, { throwIfNoEntry: false });
   if (stat === undefined || stat.isDirectory()) return null;

@@ -148,8 +148,8 @@ export type Redact = (text: string, options?: { cut?: boolean }) => string;
  * of half its length. Call it before a text is shortened.
  */
 export function redactor(secrets: readonly string[]): Redact {
-  const known = [...new Set(secrets)].filter((secret) => secret.length >= MIN_SECRET_LENGTH);
-  const spellings = [...known, ...known.flatMap(encodedSpellings)]
+  const longEnough = [...new Set(secrets)].filter((secret) => secret.length >= MIN_SECRET_LENGTH);
+  const spellings = [...longEnough, ...longEnough.flatMap(encodedSpellings)]
     .filter((spelling) => spelling.length >= MIN_SECRET_LENGTH)
     .map((spelling) => toBytes(spelling).text);
   const index = indexOf(new Set(spellings));

@@ -42,7 +42,7 @@ export type SignalMap = {
   /** The open source answered about a transfer whose status v1 decides. */
   'status.compared': [{ result: Comparison }];
   /** An unknown record was stored as history: it ended so long before the poll of its wallet that it was known then. */
-  'record.forgotten': [{ subject: string }];
+  'record.expired': [{ subject: string }];
   'transfer.delivered': [{ route: string; ratio: number }];
   'transfer.moved': [{ move: TransferMove; eventId: string }];
   /** An answer had `count` records of a reserved kind. `id` is that of the first, as it may be logged. */

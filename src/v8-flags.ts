@@ -62,7 +62,7 @@ function limitHeap(): void {
       setFlagsFromString('--semi-space-growth-factor=1');
     }
     for (const { startTime } of list.getEntries().filter(isOfOldSpace)) {
-      // Another observer may have made the collections before known.
+      // Another observer may have requested earlier collections.
       if (startTime < sinceMs) continue;
       const isBusy = startTime - lastMs < BUSY_MS;
       setOldGrowth(isBusy ? busyPercent(spaceOf('old_space').space_used_size) : GROWTH_PERCENT.least);

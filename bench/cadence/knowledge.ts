@@ -50,8 +50,8 @@ export function apprentice(startMs: number): Teacher {
   let weight = 1;
   const add = (route: string, statistic: Statistic, seen: readonly Increment[]): void => {
     const name = `${route}:${statistic}`;
-    const known = stored.get(name) ?? { route, statistic, tally: emptyTally(), landmarkMs: startMs };
-    stored.set(name, { ...known, tally: withIncrements(known.tally, seen, weight) });
+    const learned = stored.get(name) ?? { route, statistic, tally: emptyTally(), landmarkMs: startMs };
+    stored.set(name, { ...learned, tally: withIncrements(learned.tally, seen, weight) });
   };
   const teacher: Teacher = {
     model: modelOf(knowledge),

@@ -1,7 +1,7 @@
 import { type Target as Promised, printTargets } from '../detection/targets.ts';
 import { type Cell, roundSeconds } from './cells.ts';
 import type { Delays, Summary } from './delays.ts';
-import { KNOWN } from './known.ts';
+import { MISS_REASONS } from './miss-reasons.ts';
 
 /** Result of one cell. `beside`: ours over those runs that `truth` has, too. */
 export type CellResult = { cell: Cell; ours: Delays; loop: Delays; truth: Delays; beside: Delays };
@@ -104,7 +104,7 @@ function mostOf(of: {
 
 /** Prints missed targets, with the reason where it is known. True when none was missed for an unknown reason, and fills are as promised. */
 export function printVerdict(results: readonly CellResult[]): boolean {
-  let [met, known, missed] = [0, 0, 0];
+  let [met, explained, missed] = [0, 0, 0];
   console.log('\nmissed:');
   for (const result of results) {
     const all = targetsOf(result, result.ours);
@@ -112,19 +112,19 @@ export function printVerdict(results: readonly CellResult[]): boolean {
     const bad = missedOf(result);
     met += all.length - bad.length;
     for (const target of bad) {
-      const reason = KNOWN.find(
+      const reason = MISS_REASONS.find(
         ({ cells, what }) => cells.test(result.cell.name) && what.test(target.what),
       )?.reason;
       if (reason === undefined) missed++;
-      else known++;
+      else explained++;
       const limit = truth.get(target.what);
       const beside = limit === undefined ? '' : ` (knowing the truth ${limit.toFixed(2)})`;
       console.log(
-        `  ${reason === undefined ? 'MISSED' : 'known '}  ${result.cell.name}: ${textOf(target)}${beside}${reason === undefined ? '' : `: ${reason}`}`,
+        `  ${reason === undefined ? 'MISSED' : 'reason'}  ${result.cell.name}: ${textOf(target)}${beside}${reason === undefined ? '' : `: ${reason}`}`,
       );
     }
   }
-  console.log(`\n${met} targets met, ${known} missed for known reasons, ${missed} missed\n`);
+  console.log(`\n${met} targets met, ${explained} missed for known reasons, ${missed} missed\n`);
   return printTargets(results.flatMap(fillsOf)) && missed === 0;
 }
 

@@ -201,7 +201,7 @@ export class Simulation {
     const noted: NotedFacts = {
       [`polled:${listing}`]: nowMs,
       [`virtual:${listing}`]: context.virtual,
-      [`taken:${listing}`]: nowMs,
+      [`ingested:${listing}`]: nowMs,
       pages: 1,
       sweptAtMs: nowMs,
     };

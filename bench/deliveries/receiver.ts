@@ -2,12 +2,12 @@ import { createServer } from 'node:http';
 
 /**
  * A receiver that accepts all. `/count`: number of requests; `/came`: id, time (Unix ms) and subject of each, oldest first;
- * `/forget` clears; `/delay?ms=300` answers later ones after so long.
+ * `/clear` clears; `/delay?ms=300` answers later ones after so long.
  */
 const server = createServer((request, response) => {
   if (request.method === 'GET') {
     const { pathname, searchParams } = new URL(request.url ?? '/', 'http://receiver');
-    if (pathname === '/forget') came.length = 0;
+    if (pathname === '/clear') came.length = 0;
     if (pathname === '/delay') delayMs = Number(searchParams.get('ms'));
     response.end(JSON.stringify(pathname === '/came' ? came : came.length));
     return;

@@ -1,13 +1,13 @@
 import { createServer } from 'node:http';
 
 /**
- * An upstream in which every intent is in flight. `/asked` returns the number of requests so far; after `/changes?share=0.2`
+ * An upstream in which every intent is in flight. `/requests` returns the number of requests so far; after `/changes?share=0.2`
  * that share of answers has a change. The discovery lists are empty.
  */
 const server = createServer((request, response) => {
   const { searchParams, pathname } = new URL(request.url ?? '/', 'http://upstream');
   const hash = searchParams.get('intentHash');
-  if (pathname === '/asked') return void response.end(String(requests));
+  if (pathname === '/requests') return void response.end(String(requests));
   if (pathname === '/changes') {
     share = Number(searchParams.get('share'));
     return void response.end();

@@ -28,7 +28,7 @@ const CHANGES: readonly { description: string; undo: (bytes: Buffer) => Buffer |
     undo: (bytes) => (bytes.subarray(0, 3).equals(BOM) ? bytes.subarray(3) : null),
   },
   {
-    description: 'its UTF-8 was taken for Latin-1',
+    description: 'its UTF-8 was mistaken for Latin-1',
     undo: (bytes) => Buffer.from(bytes.toString('utf8'), 'latin1'),
   },
 ];

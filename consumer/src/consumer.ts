@@ -80,8 +80,8 @@ function consumerOf<C>(options: ConsumerOptions, run: Run<C>): Consumer<C> {
     const handler = handlers.for(webhook.event);
     if (handler === null) return;
     const { id } = webhook;
-    const known = underWay.get(id);
-    if (known !== undefined) return known;
+    const running = underWay.get(id);
+    if (running !== undefined) return running;
     const ending = run(webhook, handler).finally(() => underWay.delete(id));
     underWay.set(id, ending);
     return ending;

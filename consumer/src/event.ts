@@ -22,11 +22,11 @@ export type KnownEvent = EventOf<EventType>;
 /** Any event, also of a type that this version does not know. */
 export type AnyEvent = EventEnvelope;
 
-const KNOWN: ReadonlySet<string> = new Set(EVENT_TYPES);
+const CATALOGUE: ReadonlySet<string> = new Set(EVENT_TYPES);
 
 /** True when an event is of a type that this version knows. */
 export function isKnownEvent(event: AnyEvent): event is KnownEvent {
-  return KNOWN.has(event.type);
+  return CATALOGUE.has(event.type);
 }
 
 /** Reads an event. Checks only the members that this package uses, so that additions pass. Throws `event_invalid`. */

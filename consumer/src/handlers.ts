@@ -36,7 +36,7 @@ export class HandlerTable<C> {
   }
 
   addAll(handlers: Partial<Handlers<C>>): void {
-    const unknown = Object.keys(handlers).find((type) => !EVENT_TYPES.some((known) => known === type));
+    const unknown = Object.keys(handlers).find((type) => !EVENT_TYPES.some((one) => one === type));
     if (unknown !== undefined)
       throw new Error(`found a handler for ${unknown}, expected event types of this version`);
     for (const type of EVENT_TYPES) this.#addOf(type, handlers);

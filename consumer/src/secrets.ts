@@ -18,10 +18,10 @@ const EXPECTED =
 
 /** The keys of `secrets`, in order. Throws for an invalid one; the message does not show it. */
 export function createKeyring(secrets: Secrets): () => VerifyingKey[] {
-  const known = new Map<string, VerifyingKey>();
+  const parsed = new Map<string, VerifyingKey>();
   const keyOf = (secret: string, index: number): VerifyingKey => {
-    const key = known.get(secret) ?? parseSecret(secret, index);
-    known.set(secret, key);
+    const key = parsed.get(secret) ?? parseSecret(secret, index);
+    parsed.set(secret, key);
     return key;
   };
   const read = (): VerifyingKey[] => {

@@ -1,9 +1,9 @@
 import type { z } from 'zod';
 import { type Patience, retry } from '../../src/commands/connection.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../src/domain/json.ts';
-import type { Answer } from '../../src/upstream/client/ask.ts';
 import type { RequestOptions, UpstreamCall, UpstreamClient } from '../../src/upstream/client/client.ts';
 import type { Advice } from '../../src/upstream/client/failure.ts';
+import type { Answer } from '../../src/upstream/client/send-request.ts';
 import {
   readGatewayJob,
   readVault,

@@ -133,11 +133,11 @@ export function createChains(options: {
 
   /** Drops the block that holds a payment, and the payment with it; false when it is final, or absent. */
   function reorganiseOut(payment: Payment, { on, nowMs }: { on: AskableChain; nowMs: number }): boolean {
-    const known = ledger.get(payment.chainId, payment.txHash);
-    if (known === undefined || known.block <= on.blocks.finalized(nowMs)) return false;
-    on.blocks.reorganise(known.block, nowMs);
+    const included = ledger.get(payment.chainId, payment.txHash);
+    if (included === undefined || included.block <= on.blocks.finalized(nowMs)) return false;
+    on.blocks.reorganise(included.block, nowMs);
     ledger.drop(payment.chainId, payment.txHash);
-    on.machine?.move(outcomeOf(known, on.chain).moves, true);
+    on.machine?.move(outcomeOf(included, on.chain).moves, true);
     return true;
   }
 
@@ -151,8 +151,8 @@ export function createChains(options: {
       const on = all.get(plan.destination.chain.chainId);
       // The upstream reverts a fill when its chain was reorganised.
       if (status === 'pending' && first !== undefined && on !== undefined) {
-        const known = ledger.get(first.chainId, first.txHash);
-        if (known?.intentHash === plan.intentHash && reorganiseOut(first, { on, nowMs })) {
+        const included = ledger.get(first.chainId, first.txHash);
+        if (included?.intentHash === plan.intentHash && reorganiseOut(first, { on, nowMs })) {
           reported.get(plan)?.delete(first.payment);
         }
       }

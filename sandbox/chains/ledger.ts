@@ -40,11 +40,11 @@ export function createLedger(capacity = CAPACITY): Ledger {
   const blockKey = (chainId: number, block: number): string => `${chainId} ${block}`;
 
   function drop(chainId: number, txHash: string): void {
-    const known = byHash.get(hashKey(chainId, txHash));
-    if (known === undefined) return;
+    const included = byHash.get(hashKey(chainId, txHash));
+    if (included === undefined) return;
     byHash.delete(hashKey(chainId, txHash));
-    const key = blockKey(chainId, known.block);
-    const others = byBlock.get(key)?.filter((hash) => hash !== known.txHash) ?? [];
+    const key = blockKey(chainId, included.block);
+    const others = byBlock.get(key)?.filter((hash) => hash !== included.txHash) ?? [];
     if (others.length === 0) byBlock.delete(key);
     else byBlock.set(key, others);
   }

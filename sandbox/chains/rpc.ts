@@ -30,6 +30,6 @@ export const rpcRequestSchema = z.object({
 export function transactionOf(view: View, txHash: string): Included | undefined {
   if (view.hides) return undefined;
   const { on, ledger, nowMs } = view;
-  const known = ledger.get(on.chain.chainId, txHash);
-  return known !== undefined && known.block <= on.blocks.head(nowMs) ? known : undefined;
+  const included = ledger.get(on.chain.chainId, txHash);
+  return included !== undefined && included.block <= on.blocks.head(nowMs) ? included : undefined;
 }

@@ -59,12 +59,12 @@ export const SOLANA_METHODS: Methods = {
   getSignatureStatuses: (view, params) => ({
     context: { slot: slotAt(view, 'confirmed') },
     value: param(params, 0, z.array(signature).max(256)).map((text) => {
-      const known = transactionOf(view, text);
-      if (known === undefined) return null;
-      const isFinal = known.block <= view.on.blocks.finalized(view.nowMs);
-      const err = outcomeOf(known, view.on.chain).succeeded ? null : FAILURE;
+      const included = transactionOf(view, text);
+      if (included === undefined) return null;
+      const isFinal = included.block <= view.on.blocks.finalized(view.nowMs);
+      const err = outcomeOf(included, view.on.chain).succeeded ? null : FAILURE;
       return {
-        slot: known.block,
+        slot: included.block,
         confirmations: isFinal ? null : 1,
         err,
         status: err === null ? { Ok: null } : { Err: err },
@@ -73,9 +73,9 @@ export const SOLANA_METHODS: Methods = {
     }),
   }),
   getTransaction: (view, params) => {
-    const known = transactionOf(view, param(params, 0, signature));
+    const included = transactionOf(view, param(params, 0, signature));
     const options = param(params, 1, transactionOptions);
-    if (known === undefined || known.block > slotAt(view, options.commitment)) return null;
+    if (included === undefined || included.block > slotAt(view, options.commitment)) return null;
     if (options.maxSupportedTransactionVersion === undefined) {
       const message = 'Transaction version (0) is not supported by the requesting client';
       throw new RpcError(
@@ -83,7 +83,7 @@ export const SOLANA_METHODS: Methods = {
         `${message}. Please try the request again with maxSupportedTransactionVersion`,
       );
     }
-    return transaction(view, known);
+    return transaction(view, included);
   },
 };
 
@@ -101,21 +101,21 @@ function existing({ on, nowMs }: View, slot: number) {
 /** A token account of the transaction; amounts in base units, null where there was no account before. */
 type Account = { owner: string; mint: string; before: bigint | null; after: bigint };
 
-function transaction(view: View, known: Included): Record<string, unknown> {
+function transaction(view: View, included: Included): Record<string, unknown> {
   const { on } = view;
-  const halves = view.contradicts('amount', known.txHash);
-  const { succeeded, moves } = outcomeOf(known, on.chain);
+  const halves = view.contradicts('amount', included.txHash);
+  const { succeeded, moves } = outcomeOf(included, on.chain);
   const accounts = accountsOf(
     halves ? moves.map((move) => ({ ...move, amount: move.amount / 2n + 1n })) : moves,
-    known.txHash,
+    included.txHash,
   );
-  const block = on.blocks.at(known.block + (view.contradicts('block', known.block) ? 1 : 0));
+  const block = on.blocks.at(included.block + (view.contradicts('block', included.block) ? 1 : 0));
   const balances = (amountOf: (account: Account) => bigint | null) =>
     accounts.flatMap((account, index) => {
       const amount = amountOf(account);
       return amount === null ? [] : [balance(account, { amount, accountIndex: index + 1 })];
     });
-  const keys = accounts.map((_, index) => drawnKey(known.txHash, index));
+  const keys = accounts.map((_, index) => drawnKey(included.txHash, index));
   const err = succeeded ? null : FAILURE;
   return {
     slot: block.number,
@@ -136,9 +136,9 @@ function transaction(view: View, known: Included): Record<string, unknown> {
       loadedAddresses: { readonly: [], writable: [] },
     },
     transaction: {
-      signatures: [known.txHash],
+      signatures: [included.txHash],
       message: {
-        accountKeys: [drawnKey(known.txHash, -1), ...keys, TOKEN_PROGRAM],
+        accountKeys: [drawnKey(included.txHash, -1), ...keys, TOKEN_PROGRAM],
         addressTableLookups: [],
         header: { numReadonlySignedAccounts: 0, numReadonlyUnsignedAccounts: 1, numRequiredSignatures: 1 },
         instructions: [],
@@ -154,8 +154,8 @@ function accountsOf(moves: readonly Move[], txHash: string): Account[] {
   const total = moves.reduce((sum, { amount }) => sum + amount, 0n);
   const accountOf = (owner: string, mint: string, isSender: boolean): Account => {
     const key = `${owner} ${mint}`;
-    const known = accounts.get(key);
-    if (known !== undefined) return known;
+    const included = accounts.get(key);
+    if (included !== undefined) return included;
     // An owner that never had the token has no account before its first payment.
     const isNew = !isSender && chance(randomStream(txHash, 'account', key), 0.5);
     const held = isSender ? total : 7_000_000n;

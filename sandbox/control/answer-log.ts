@@ -36,7 +36,7 @@ export type ShownRecord = Mention & {
  * one subject.
  */
 export type Showing = {
-  askedAt: number;
+  requestedAt: number;
   at: number;
   doneAt: number | null;
   isPage: boolean;
@@ -83,7 +83,7 @@ export function createAnswering({
   ): void {
     if (isLost(request)) return;
     const at = nowMs();
-    const showing: Showing = { askedAt: cameAt.get(request) ?? at, at, doneAt: null, ...shown };
+    const showing: Showing = { requestedAt: cameAt.get(request) ?? at, at, doneAt: null, ...shown };
     showings.add(showing);
     reply.raw.once('finish', () => {
       showing.doneAt = nowMs();

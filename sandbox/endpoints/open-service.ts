@@ -8,7 +8,7 @@ import { pathOf } from '../world/path.ts';
 import type { World } from '../world/world.ts';
 import { addOpenQuotes, refuseOpen } from './open-quotes.ts';
 import { addOpenStatus } from './open-status.ts';
-import type { PortDeps } from './port-parts.ts';
+import type { PortDeps } from './port-deps.ts';
 import { PROBLEMS } from './problem.ts';
 
 /** The port of the open quoting service: no key, and errors of its own form. */

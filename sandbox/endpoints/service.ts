@@ -15,7 +15,7 @@ import { createAuthorization, refuseAtTheGate } from './authorize.ts';
 import { addDepositGateway } from './deposit-gateway.ts';
 import { addDiscovery } from './discovery.ts';
 import { addGasless } from './gasless.ts';
-import type { PortDeps } from './port-parts.ts';
+import type { PortDeps } from './port-deps.ts';
 import { PROBLEMS, refuse, sendProblem } from './problem.ts';
 import { addQuotes } from './quotes.ts';
 import { addStatus } from './status.ts';
@@ -78,7 +78,7 @@ export function createService({
   app.setNotFoundHandler((request, reply) => {
     if (!isUnder(pathOf(request), '/v1')) return reply.code(404).type('text/plain').send('Not Found');
     // A path that begins no endpoint does not pass the gateway (interface, Errors, 404).
-    if (!isKnownToGateway(pathOf(request))) return refuseAtTheGate(reply);
+    if (!isGatewayPath(pathOf(request))) return refuseAtTheGate(reply);
     const detail = `${request.method} ${pathOf(request)} does not exist`;
     return sendProblem(request, reply, { code: 'endpoint-not-found', detail });
   });
@@ -112,6 +112,6 @@ function isAtGateway(request: FastifyRequest): boolean {
 
 const RESOURCES = ['chains', 'tokens', 'quotes', 'gasless', 'intents', 'deposit-gateway'];
 
-function isKnownToGateway(path: string): boolean {
+function isGatewayPath(path: string): boolean {
   return RESOURCES.some((name) => isUnder(path, `/v1/${name}`));
 }

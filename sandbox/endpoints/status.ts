@@ -54,8 +54,8 @@ export function addStatus(
   }
 
   function findExactly({ filter, value }: { filter: ExactFilter; value: string }, path: string): Found {
-    const known = distortion.hides(path) ? [] : findRecords(world, filter, value);
-    return { entries: known.length === 0 ? [unknownEntry(filter, value)] : known, nextCursor: null };
+    const found = distortion.hides(path) ? [] : findRecords(world, filter, value);
+    return { entries: found.length === 0 ? [unknownEntry(filter, value)] : found, nextCursor: null };
   }
 }
 

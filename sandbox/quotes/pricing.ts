@@ -32,7 +32,7 @@ export function createSolvers({ seed }: { seed: number }): readonly Solver[] {
   return terms.map((term) => ({ ...term, address: address(randomStream(seed, 'solver', term.name), 'evm') }));
 }
 
-/** A solver's price; null when the amount leaves no room for its fees. */
+/** A solver's price; null when the amount does not cover its fees. */
 export function price(solver: Solver, wanted: Wanted): Price | null {
   switch (wanted.type) {
     case 'exact-in': {

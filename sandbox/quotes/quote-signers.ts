@@ -32,8 +32,8 @@ export function createQuoteSigners({ seed, domain }: { seed: number; domain: str
   const accounts = new Map<number, PrivateKeyAccount>();
 
   function accountOf(chainId: number): PrivateKeyAccount {
-    const known = accounts.get(chainId);
-    if (known !== undefined) return known;
+    const cached = accounts.get(chainId);
+    if (cached !== undefined) return cached;
     const key = bytes(randomStream(seed, 'quote-signer', chainId, rotations.get(chainId) ?? 0), 32);
     const account = privateKeyToAccount(bytesToHex(key));
     accounts.set(chainId, account);

@@ -95,8 +95,8 @@ const digests = new WeakMap<object, string>();
 
 /** A digest of a record without `updatedAt`: equal for equal records, in any order of members. */
 export function contentOf(record: object): string {
-  const known = digests.get(record);
-  if (known !== undefined) return known;
+  const cached = digests.get(record);
+  if (cached !== undefined) return cached;
   const content = stringify({ ...record, updatedAt: undefined }) ?? '';
   const digest = createHash('sha256').update(content).digest('base64url').slice(0, 16);
   digests.set(record, digest);

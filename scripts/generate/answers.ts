@@ -17,14 +17,14 @@ function renderPage(outcomes: Record<string, Record<string, string>>): string {
 
 Made by \`npm run generate\` from what \`test/integration/answers.test.ts\` saw: a running daemon gets each of these answers,
 right but for one member, and the test holds it to this page. No such answer is passed over in silence, and none is
-taken for a refused key.
+mistaken for a refused key.
 
 | What becomes of it | Meaning |
 |---|---|
 | an event, such as \`intent.filled\` | the answer counts |
 | an event, without members | these members are not used, are stored as they came, and counted in \`intentwatch_records_unreadable_total\`; the rest counts |
 | the record is skipped | one record of a page cannot be read: counted in the same metric, logged as \`record.unreadable\`; the others count |
-| malformed answer | nothing is taken from it: counted in \`intentwatch_upstream_requests_total\` with \`outcome="malformed"\`, logged as \`poll.failed\`, and requested again after a backoff |
+| malformed answer | nothing of it is stored: counted in \`intentwatch_upstream_requests_total\` with \`outcome="malformed"\`, logged as \`poll.failed\`, and requested again after a backoff |
 | no transfers | an empty page, as a wallet without transfers has it |
 
 | A member that is | For instance |

@@ -49,7 +49,7 @@ intent.pending | The transfer is under way. | it is first seen, or goes back to 
 intent.filled | It was delivered on the destination chain. | the upstream reports the status; hashes and amounts may follow as \`intent.updated\`
 intent.settled | It is delivered and closed; tracking ends. | minutes to hours after \`filled\`
 intent.expired | It was not delivered in time. | the upstream reports the status; a refund may follow
-intent.refundable | The money can be taken back: by \`data.transfer.refundRecipient\` where it is known (the open quoting service reports it), else it is not reported; \`data.transfer.funder\` paid it in. The interface does not describe how: it names no request and no call for it. Contact the service, with the id. | the upstream reports the status
+intent.refundable | The money can be claimed back: by \`data.transfer.refundRecipient\` where it is known (the open quoting service reports it), else it is not reported; \`data.transfer.funder\` paid it in. The interface does not describe how: it names no request and no call for it. Contact the service, with the id. | the upstream reports the status
 intent.refunded | The money went back; tracking ends. | the upstream reports the status
 intent.failed | The upstream calls it failed. | the upstream reports the status; it is watched for 7 more days, for a refund may follow
 intent.updated | Something other than the status changed: see \`changes\`. | a member of the record appears or changes
@@ -91,7 +91,7 @@ vault.funding_detected | Money has arrived in the vault. | the upstream reports 
 vault.published | The intent exists and is watched from then on; tracking of the vault ends. | the upstream reports the state
 vault.expired_unfunded | The upstream calls the vault expired and unfunded. | the upstream reports the state; \`vault.expired\` usually came before
 vault.failed | The upstream calls the vault failed. | the upstream reports the state
-vault.refunded_by_user | The money was taken out again; tracking ends. | the upstream reports the state
+vault.refunded_by_user | The money was withdrawn; tracking ends. | the upstream reports the state
 vault.recovery_published | The money was recovered; tracking ends. | the upstream reports the state
 vault.updated | Something other than the state changed; or a vault without a state (\`data.status\` is empty). | a member of the record appears or changes
 vault.error | An error text appeared while the status is unchanged: \`data.transfer.error\`. | \`record.error\` appears
@@ -104,7 +104,7 @@ deposit-address.pending | A transfer to a deposit address is under way. | a page
 deposit-address.filled | It was delivered on the destination chain. | a page of a wallet shows it
 deposit-address.settled | It is delivered and closed. | a page of a wallet shows it
 deposit-address.expired | It was not delivered in time. | a page of a wallet shows it
-deposit-address.refundable | The money can be taken back. | a page of a wallet shows it
+deposit-address.refundable | The money can be claimed back. | a page of a wallet shows it
 deposit-address.refunded | The money went back. | a page of a wallet shows it
 deposit-address.failed | The upstream calls it failed. | a page of a wallet shows it
 deposit-address.updated | Something other than the status changed. | a page of a wallet shows it

@@ -13,8 +13,8 @@ const OTHER_PAIR = formatKeyPair(Buffer.alloc(32, 9));
 
 type Headers = [name: string, value: string][];
 
-/** A webhook before an alteration: signed with `secrets`, received at `now` by a consumer with the secrets `known`. */
-type Webhook = { headers: Headers; body: Buffer; known: string[]; now: number };
+/** A webhook before an alteration: signed with `secrets`, received at `now` by a consumer with the secrets `trusted`. */
+type Webhook = { headers: Headers; body: Buffer; trusted: string[]; now: number };
 
 /** Verdict on a webhook: `accepted`, or the code of the consumer package's error. */
 type Vector = { name: string; verdict: string; webhook: Webhook };
@@ -40,10 +40,10 @@ function event(number: number): { [key: string]: unknown } & { id: string } {
   };
 }
 
-type Signing = { secrets?: string[]; known?: string[]; body?: Buffer; id?: string };
+type Signing = { secrets?: string[]; trusted?: string[]; body?: Buffer; id?: string };
 
 /** Signs a webhook as the daemon does. */
-function signed({ secrets = [HMAC], known = [HMAC], id = event(1).id, ...more }: Signing = {}): Webhook {
+function signed({ secrets = [HMAC], trusted = [HMAC], id = event(1).id, ...more }: Signing = {}): Webhook {
   const body = more.body ?? Buffer.from(JSON.stringify(event(1)));
   const content = { id, timestampSeconds: AT, body };
   const signature = signatureHeader(
@@ -56,7 +56,7 @@ function signed({ secrets = [HMAC], known = [HMAC], id = event(1).id, ...more }:
     ['webhook-timestamp', String(AT)],
     ['webhook-signature', signature],
   ];
-  return { headers, body, known, now: AT + 1 };
+  return { headers, body, trusted, now: AT + 1 };
 }
 
 function changed(change: (webhook: Webhook) => Partial<Webhook>, signing: Signing = {}): Webhook {
@@ -77,7 +77,7 @@ function header(
   });
 }
 
-const ED25519: Signing = { secrets: [PAIR.secret], known: [PAIR.publicKey] };
+const ED25519: Signing = { secrets: [PAIR.secret], trusted: [PAIR.publicKey] };
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);
 
 const accepted = (name: string, webhook: Webhook): Vector => ({ name, verdict: 'accepted', webhook });
@@ -90,7 +90,7 @@ const VERIFICATION: readonly Vector[] = [
     'signed with the new secret and the old, the old is known',
     signed({ secrets: [OTHER_HMAC, HMAC] }),
   ),
-  accepted('signed with the old secret, both are known', signed({ known: [OTHER_HMAC, HMAC] })),
+  accepted('signed with the old secret, both are known', signed({ trusted: [OTHER_HMAC, HMAC] })),
   accepted('signed with both kinds, HMAC is known', signed({ secrets: [PAIR.secret, HMAC] })),
   accepted('signed with both kinds, ed25519 is known', signed({ ...ED25519, secrets: [HMAC, PAIR.secret] })),
   accepted(
@@ -173,7 +173,7 @@ const VERIFICATION: readonly Vector[] = [
     signed({ ...ED25519, secrets: [OTHER_PAIR.secret] }),
   ),
   refused('signature_kind', 'signed with ed25519, HMAC is known', signed({ secrets: [PAIR.secret] })),
-  refused('signature_kind', 'signed with HMAC, ed25519 is known', signed({ known: [PAIR.publicKey] })),
+  refused('signature_kind', 'signed with HMAC, ed25519 is known', signed({ trusted: [PAIR.publicKey] })),
   refused(
     'signature_kind',
     'the signature of one version under another',
@@ -232,7 +232,7 @@ const VERIFICATION: readonly Vector[] = [
   ),
   refused(
     'body_changed',
-    'UTF-8 that was taken for Latin-1',
+    'UTF-8 that was mistaken for Latin-1',
     changed(({ body }) => ({ body: Buffer.from(body.toString('latin1'), 'utf8') })),
   ),
   refused('event_invalid', 'signed, and no JSON', signed({ body: Buffer.from('hello') })),
@@ -574,14 +574,14 @@ function lifeOf({ name, events, tables }: Life) {
 }
 
 const ABOUT =
-  'For whoever writes a consumer in another language. Verification: headers in order as they came, the body in base64, the secrets that the consumer knows, its clock in Unix seconds; "accepted", or why it is refused. Handling: events that come one after another to a new inbox; "new" and "stale" are taken, "handled" was taken before. Facts: what an event is about. Lives: events of a subject in the order in which they were made; in whatever order they come, the tables of examples/handle-once are these in the end. Generated from scripts/generate/vectors.ts with what signs in the daemon.';
+  'For whoever writes a consumer in another language. Verification: headers in order as they came, the body in base64, the secrets that the consumer knows, its clock in Unix seconds; "accepted", or why it is refused. Handling: events that come one after another to a new inbox; "new" and "stale" are accepted, "handled" was accepted before. Facts: what an event is about. Lives: events of a subject in the order in which they were made; in whatever order they come, the tables of examples/handle-once are these in the end. Generated from scripts/generate/vectors.ts with what signs in the daemon.';
 
 /** Webhooks with their verdicts, for consumers in any language. Paths within the repository. */
 export async function generateVectorFiles(): Promise<{ path: string; content: string }[]> {
-  const verification = VERIFICATION.map(({ name, verdict, webhook: { headers, body, known, now } }) => ({
+  const verification = VERIFICATION.map(({ name, verdict, webhook: { headers, body, trusted, now } }) => ({
     name,
     verdict,
-    secrets: known,
+    secrets: trusted,
     now,
     headers,
     body: body.toString('base64'),

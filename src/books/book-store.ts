@@ -9,7 +9,7 @@ import type { Database, Row, Sql, Value } from './sql/database.ts';
 /**
  * The progress of the books. `entry`: the last ingested entry of the log of this name; `epoch`: number of logs and breaks so
  * far. All before `closedMs` is closed; `openedMs`: begin of the first day; `readMs`: last time that the log was read to its
- * end; `takenMs`: last time that the snapshots were checked.
+ * end; `checkedMs`: last time at which the snapshots were checked.
  */
 export const PLACE = z.object({
   log: z.string(),
@@ -19,7 +19,7 @@ export const PLACE = z.object({
   openedMs: z.number(),
   closedMs: z.number(),
   readMs: z.number(),
-  takenMs: z.number(),
+  checkedMs: z.number(),
 });
 
 export type Place = z.infer<typeof PLACE>;
@@ -150,10 +150,10 @@ export class BookWriter {
   }
 
   async expired(subjects: readonly string[]): Promise<Set<string>> {
-    return this.#present(['books_forgotten', 'subject'], subjects);
+    return this.#present(['books_expired', 'subject'], subjects);
   }
 
-  async knownEvents(ids: readonly string[]): Promise<Set<string>> {
+  async bookedEvents(ids: readonly string[]): Promise<Set<string>> {
     return this.#present(['books_events', 'event_id'], ids);
   }
 
@@ -336,12 +336,12 @@ export class BookWriter {
       }
     }
     await this.#insert(
-      'books_forgotten (subject, at_ms)',
+      'books_expired (subject, at_ms)',
       rows.map(({ subject }) => [subject ?? '', nowMs]),
       'ON CONFLICT (subject) DO UPDATE SET at_ms = excluded.at_ms',
     );
     const namesBeforeMs = nowMs - Math.max(retentionMs, LEAST_NAMED_MS);
-    await this.#sql.run('DELETE FROM books_forgotten WHERE at_ms < ?', [namesBeforeMs]);
+    await this.#sql.run('DELETE FROM books_expired WHERE at_ms < ?', [namesBeforeMs]);
     for (const table of [
       'books_closed_days',
       'books_closings',

@@ -39,7 +39,7 @@ export type BooksDeps = {
   keys: Keys;
   /** As in FencedLease. */
   process: string;
-  clocks: { mayActAt(redisMs: number): boolean; known: ConfirmedClock | null };
+  clocks: { mayActAt(redisMs: number): boolean; confirmed: ConfirmedClock | null };
   sources: FeedSources;
   reportMailer: DailyReportMailer | null;
   signals: Signals;
@@ -92,7 +92,7 @@ export class Books {
     // A day is closed and mailed only once: never by a clock that may be wrong.
     const mayClose = clocks.mayActAt(nowMs);
     // A day is closed after an hour in any case; what is removed never comes back, and waits for a confirmed time.
-    const confirmedMs = clocks.known?.confirmedMs ?? 0;
+    const confirmedMs = clocks.confirmed?.confirmedMs ?? 0;
     const fed = await this.#feed.round(nowMs, { mayClose, confirmedMs });
     this.#log(fed);
     if (mayClose && fed.isAtEnd) await reportMailer?.send(nowMs, this.#feed.place);

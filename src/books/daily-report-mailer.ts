@@ -168,10 +168,10 @@ export class DailyReportMailer {
         zone,
       ]),
     );
-    const known = new Map(rows.map((row) => [String(row.recipient), row]));
+    const answered = new Map(rows.map((row) => [String(row.recipient), row]));
     const waiting = new Map<string, number>();
     for (const recipient of this.#deps.report.to) {
-      const row = known.get(recipient);
+      const row = answered.get(recipient);
       if (row === undefined) waiting.set(recipient, nowMs);
       else if (row.state === 'refused') waiting.set(recipient, Number(row.at_ms));
     }

@@ -183,19 +183,19 @@ export class Feed {
         const reported = seen.filter(({ isLate }) => !isLate);
         const { ingested: count, expired } = await ingest(writer, { place: from, directory }, reported);
         const late = seen.filter(({ isLate }) => isLate);
-        const known = await writer.knownEvents(late.map(({ observation }) => observation.event.id));
+        const booked = await writer.bookedEvents(late.map(({ observation }) => observation.event.id));
         await writer.follow(
           // Deliveries of events outside the books are not followed: nothing would ever remove them.
           late.flatMap(({ observation: { event }, receivers, entry }) => {
             // After the event, also where a clock was ahead: entries have the same time until that has come.
             const eventMs = Math.max(Number(entry.split('-')[0]), Date.parse(event.timestamp) + 1);
-            return known.has(event.id)
+            return booked.has(event.id)
               ? receivers.map((receiver) => ({ eventId: event.id, receiver, eventMs }))
               : [];
           }),
         );
         if (expired.length > 0) {
-          await writer.noteBreak(nowMs, { kind: 'forgotten', detail: expiredText(expired) });
+          await writer.noteBreak(nowMs, { kind: 'expired', detail: expiredText(expired) });
         }
         for (const { reason } of batch.unreadable) {
           await writer.noteBreak(nowMs, {
@@ -235,13 +235,13 @@ export class Feed {
       openedMs,
       closedMs: openedMs,
       readMs: 0,
-      takenMs: 0,
+      checkedMs: 0,
     });
   }
 
   async #passBreak(from: Place, broke: Break, nowMs: number): Promise<Place> {
     const { log, entry, kind, detail } = broke;
-    const to = { ...from, log, entry, epoch: from.epoch + 1, takenMs: 0 };
+    const to = { ...from, log, entry, epoch: from.epoch + 1, checkedMs: 0 };
     await this.#books.move({ from, to }, (writer) => writer.noteBreak(nowMs, { kind, detail }));
     this.#place = to;
     return to;
@@ -275,14 +275,14 @@ export class Feed {
     const place = this.#place;
     if (place === null) return [];
     // A clock that was set back stored snapshots before that time: all are checked again.
-    const isWhole = place.takenMs === 0 || nowMs < place.takenMs - SNAPSHOTS_EVERY_MS;
-    if (!isWhole && nowMs - place.takenMs < SNAPSHOTS_EVERY_MS) return [];
-    const found = await snapshotsSince(isWhole ? 0 : place.takenMs - SNAPSHOTS_EVERY_MS, this.#sources);
+    const isWhole = place.checkedMs === 0 || nowMs < place.checkedMs - SNAPSHOTS_EVERY_MS;
+    if (!isWhole && nowMs - place.checkedMs < SNAPSHOTS_EVERY_MS) return [];
+    const found = await snapshotsSince(isWhole ? 0 : place.checkedMs - SNAPSHOTS_EVERY_MS, this.#sources);
     const due = found.filter(
       ({ lastEntry }) => lastEntry === null || compareEntries(lastEntry, place.entry) <= 0,
     );
     const closed: string[] = [];
-    const to = { ...place, zone: this.#rules.zone, takenMs: nowMs, readMs: nowMs };
+    const to = { ...place, zone: this.#rules.zone, checkedMs: nowMs, readMs: nowMs };
     const ends: number[] = [];
     for (;;) {
       const day = dayAt(to.closedMs, to.zone);
@@ -292,9 +292,9 @@ export class Feed {
       closed.push(day.day);
     }
     await this.#books.move({ from: place, to }, async (writer) => {
-      const known = await writer.transfers(due.map(subjectOf));
+      const booked = await writer.transfers(due.map(subjectOf));
       const news = due.filter((one) => {
-        const before = known.get(subjectOf(one));
+        const before = booked.get(subjectOf(one));
         const { status } = one.observation.event.data;
         if (before === undefined) return true;
         // After a restore, an older snapshot has less than the books: its missed changes are found again under their old ids.
@@ -317,5 +317,5 @@ export class Feed {
 function expiredText(subjects: readonly string[]): string {
   const named = [...new Set(subjects)];
   const more = named.length > MOST_NAMED ? ` and ${named.length - MOST_NAMED} more` : '';
-  return `events of transfers that the books had forgotten (books.retention) are not in them: ${named.slice(0, MOST_NAMED).join(', ')}${more}`;
+  return `events of transfers that the books had removed (books.retention) are not in them: ${named.slice(0, MOST_NAMED).join(', ')}${more}`;
 }

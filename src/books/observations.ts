@@ -38,7 +38,7 @@ export async function ingest(
   { place, directory }: { place: Place; directory: Directory },
   seen: readonly FeedItem[],
 ): Promise<{ ingested: number; expired: string[] }> {
-  const known = await books.knownEvents(seen.map(({ observation }) => observation.event.id));
+  const bookedEvents = await books.bookedEvents(seen.map(({ observation }) => observation.event.id));
   const subjects = [...new Set(seen.map(subjectOf))];
   const transfers = await books.transfers(subjects);
   const gone = await books.expired(subjects.filter((subject) => !transfers.has(subject)));
@@ -47,9 +47,9 @@ export async function ingest(
   const touched = new Set<string>();
   for (const one of seen) {
     const { id } = one.observation.event;
-    const ingested = known.has(id) ? null : booked(one, place, transfers.get(subjectOf(one)) ?? null);
+    const ingested = bookedEvents.has(id) ? null : booked(one, place, transfers.get(subjectOf(one)) ?? null);
     if (ingested === null) continue;
-    known.add(id);
+    bookedEvents.add(id);
     const { subject, epoch, sequence, state } = ingested.event;
     if (gone.has(subject)) {
       expired.push(subject);
@@ -104,7 +104,7 @@ function booked(
   const times = {
     openedMs: place.openedMs,
     closedMs: place.closedMs,
-    lastBookedMs: before?.state.saidMs ?? before?.bookedMs ?? null,
+    lastBookedMs: before?.state.reportedMs ?? before?.bookedMs ?? null,
   };
   const seenMs = Date.parse(event.timestamp);
   const postings = postingsBetween(before?.state ?? null, after, { observation, times });
@@ -123,7 +123,7 @@ function booked(
       atMs: seenMs,
       bookedMs: eventMs,
       entry,
-      state: isBeside ? after : { ...after, saidMs: eventMs },
+      state: isBeside ? after : { ...after, reportedMs: eventMs },
     },
     postings,
   };
@@ -133,8 +133,8 @@ function booked(
 function tokensOf(states: readonly BookState[], directory: Directory): Intake['tokens'] {
   const tokens = new Map<string, Intake['tokens'][number]>();
   for (const { chainId, token } of states.flatMap(linesOf)) {
-    const known = chainId === '' || token === '' ? null : directory.token(chainId, token);
-    if (known !== null) tokens.set(`${chainId} ${token}`, { chainId, token: foldHex(token), ...known });
+    const listed = chainId === '' || token === '' ? null : directory.token(chainId, token);
+    if (listed !== null) tokens.set(`${chainId} ${token}`, { chainId, token: foldHex(token), ...listed });
   }
   return [...tokens.values()];
 }
@@ -162,9 +162,9 @@ export async function snapshotsSince(
       const key = parseSubjectId(subject);
       return key?.kind === 'intent' || key?.kind === 'deposit-address' ? [asSubjectId(subject)] : [];
     });
-    const known = await subjects.peek(ids);
+    const entries = await subjects.peek(ids);
     for (const [index, id] of ids.entries()) {
-      const one = await readOne(id, known[index], sources);
+      const one = await readOne(id, entries[index], sources);
       if (one !== null) seen.push(one);
     }
     from = some.at(-1) ?? null;
@@ -174,13 +174,13 @@ export async function snapshotsSince(
 
 async function readOne(
   subject: ReturnType<typeof asSubjectId>,
-  known: SubjectEntry | undefined,
+  entry: SubjectEntry | undefined,
   { subjects, registry, directory }: { subjects: SubjectStore; registry: Registry; directory: Directory },
 ): Promise<SnapshotSeen | null> {
-  const snapshot = known?.snapshot ?? null;
+  const snapshot = entry?.snapshot ?? null;
   if (snapshot === null || snapshot.salvaged === true || phaseOf(snapshot.status) !== 'open') return null;
   const [lastEntry = null] = await subjects.entries.list([subject], { before: null, from: null, count: 1 });
-  const claimKeys = (known?.claims ?? []).map(({ key }) => key);
+  const claimKeys = (entry?.claims ?? []).map(({ key }) => key);
   const kind = eventKind(subject);
   const since = fundedAt(subject, snapshot);
   const event: Event = {
@@ -198,7 +198,7 @@ async function readOne(
       upstreamUpdatedAt: snapshot.updatedAt,
       detectionDelaySeconds: null,
       ...(since === null ? {} : { fundedAt: since }),
-      ...(known?.promised === null || known?.promised === undefined ? {} : { promised: known.promised }),
+      ...(entry?.promised === null || entry?.promised === undefined ? {} : { promised: entry.promised }),
     },
   };
   const rendered = renderEvent(event, claimKeys, await registry.subscriptions(claimKeys), directory);

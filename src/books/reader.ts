@@ -97,14 +97,14 @@ export class BooksReader {
   async #names(sql: Sql): Promise<BookNames> {
     const { directory } = this.#options;
     const rows = await sql.all('SELECT chain_id, token, symbol, decimals FROM books_tokens');
-    const known = new Map(
+    const stored = new Map(
       rows.map(({ chain_id: chainId, token, symbol, decimals }) => [
         tokenKey(String(chainId), String(token)),
         { symbol: String(symbol), decimals: Number(decimals) },
       ]),
     );
     return {
-      token: (chainId, token) => known.get(tokenKey(chainId, token)) ?? directory.token(chainId, token),
+      token: (chainId, token) => stored.get(tokenKey(chainId, token)) ?? directory.token(chainId, token),
       chain: (chainId) => directory.chain(chainId)?.name ?? null,
     };
   }

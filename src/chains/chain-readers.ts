@@ -200,7 +200,7 @@ type EvmSettings = {
 };
 
 /** Reads transactions of an EVM chain at one endpoint. */
-export class EvmSource implements ChainSource {
+class EvmSource implements ChainSource {
   readonly #endpoint: RpcEndpoint;
   readonly #finality: ChainFinality;
   readonly #fulfilments: PinnedFulfilments | null;
@@ -278,11 +278,11 @@ export class EvmSource implements ChainSource {
     { isFinal, signal }: { isFinal: boolean; signal: AbortSignal | undefined },
   ): Promise<Block> {
     const key = isFinal ? `final ${blockNumber}` : blockHash;
-    const known = this.#blocks.get(key);
+    const cached = this.#blocks.get(key);
     // A block with too few confirmations may have been reorganised since it was stored.
     const block =
-      known?.hash === blockHash
-        ? known
+      cached?.hash === blockHash
+        ? cached
         : await (isFinal
             ? this.#blockAt(`0x${blockNumber.toString(16)}`, signal)
             : this.#block({ method: 'eth_getBlockByHash', first: blockHash }, signal));

@@ -282,7 +282,7 @@ export class Refreshed<T> {
   readonly #read: () => Promise<T>;
   readonly #forMs: number;
   #pending: Promise<T> | null = null;
-  #known: { value: T; requestedAtMs: number } | null = null;
+  #cached: { value: T; requestedAtMs: number } | null = null;
 
   constructor({ read, forMs }: { read: () => Promise<T>; forMs: number }) {
     this.#read = read;
@@ -290,8 +290,8 @@ export class Refreshed<T> {
   }
 
   async get(): Promise<T> {
-    const known = this.#known;
-    if (known !== null && performance.now() - known.requestedAtMs < this.#forMs) return known.value;
+    const cached = this.#cached;
+    if (cached !== null && performance.now() - cached.requestedAtMs < this.#forMs) return cached.value;
     this.#pending ??= this.#refresh();
     return this.#pending;
   }
@@ -300,7 +300,7 @@ export class Refreshed<T> {
     const requestedAtMs = performance.now();
     try {
       const value = await this.#read();
-      this.#known = { value, requestedAtMs };
+      this.#cached = { value, requestedAtMs };
       return value;
     } finally {
       this.#pending = null;

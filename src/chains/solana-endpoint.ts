@@ -57,8 +57,8 @@ export class SolanaSource implements ChainSource {
   }
 
   async #block(slot: number, signal: AbortSignal | undefined): Promise<Block> {
-    const known = this.#blocks.get(String(slot));
-    if (known !== undefined) return known;
+    const cached = this.#blocks.get(String(slot));
+    if (cached !== undefined) return cached;
     const options = {
       ...FINALIZED,
       encoding: 'json',

@@ -78,9 +78,9 @@ function discoveryCheck(config: Config): LiveCheck {
       withClient(config, async (client) => {
         const chains = (await client.chains({ signal })).value;
         const tokens = (await client.tokens({ signal })).value;
-        const [listed, known] = [parseChains(chains.entries), mergeTokens([], tokens.entries)];
-        const skipped = listed.skipped + known.skipped + chains.unreadable.length + tokens.unreadable.length;
-        const found = { chains: listed.entries, tokens: known.entries };
+        const [listed, merged] = [parseChains(chains.entries), mergeTokens([], tokens.entries)];
+        const skipped = listed.skipped + merged.skipped + chains.unreadable.length + tokens.unreadable.length;
+        const found = { chains: listed.entries, tokens: merged.entries };
         const contradicted = contradictions(extendDirectory(config), found).length;
         const detail = [
           `${count(found.chains.length, 'chain')}, ${quoteSigners(found.chains).size} with quoteSigner`,

@@ -16,13 +16,13 @@ type LearnedOptions = DaemonOptions & { reset?: string | true };
 export function learnedCommand(): Command {
   return withDaemon(
     new Command('learned').description(
-      'Print what was learned of each route (how long stages take, how many are filled, overdue, refunded) and how often new transfers come, or forget it.',
+      'Print what was learned of each route (how long stages take, how many are filled, overdue, refunded) and how often new transfers come, or remove it.',
     ),
   )
     .addOption(
       new Option(
         '--reset [route]',
-        'forget what was learned, on one route (like 8453:10) or on all',
+        'remove what was learned, on one route (like 8453:10) or on all',
       ).conflicts('json'),
     )
     .action(learned);
@@ -32,7 +32,7 @@ async function learned(options: LearnedOptions): Promise<void> {
   const { reset } = options;
   if (reset !== undefined) {
     const gone = await remove(options, reset === true ? null : reset);
-    return writeLine(`forgot ${gone} ${gone === 1 ? 'entry' : 'entries'}`);
+    return writeLine(`removed ${gone} ${gone === 1 ? 'entry' : 'entries'}`);
   }
   const raw = isRemote(options)
     ? (await (await clientOf(options)).call(readAllLearned)).body
@@ -43,7 +43,7 @@ async function learned(options: LearnedOptions): Promise<void> {
 async function remove(options: LearnedOptions, route: string | null): Promise<number> {
   if (!isRemote(options)) return locally(options, (deps) => removeLearned(route, deps));
   const query = route === null ? {} : { route };
-  return (await (await clientOf(options)).call(removeAllLearned, { query })).body.forgotten;
+  return (await (await clientOf(options)).call(removeAllLearned, { query })).body.removed;
 }
 
 async function locally<T>(

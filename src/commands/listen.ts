@@ -50,8 +50,8 @@ export class ListenState {
 
   /** Reads the file, or makes it with a new secret. When several make it at once, all get the secret of the first. */
   static async open(file: string): Promise<ListenState> {
-    const known = await readStored(file);
-    if (known !== null) return new ListenState(file, parseStored(STATE, known, file).secret);
+    const stored = await readStored(file);
+    if (stored !== null) return new ListenState(file, parseStored(STATE, stored, file).secret);
     const part = await writePart(file, { secret: formatHmacSecret(randomBytes(KEY_BYTES)) });
     try {
       await link(part, file);

@@ -97,19 +97,19 @@ function bash(commands: readonly Words[]): string {
     (one) => `    '${one.path.join(' ')}') words='${one.words.map(({ word }) => word).join(' ')}' ;;`,
   );
   const values = commands.flatMap(({ path, values: flags }) =>
-    flags.map(({ flag, words: known }) => {
-      const then = known === null ? 'files=1' : `words='${known.join(' ')}'`;
+    flags.map(({ flag, words: choices }) => {
+      const then = choices === null ? 'files=1' : `words='${choices.join(' ')}'`;
       return `    '${path.join(' ')} ${flag}') ${then}; value=1 ;;`;
     }),
   );
-  const known = commands.map(({ path }) => `'${path.join(' ')}'`).join(' | ');
+  const paths = commands.map(({ path }) => `'${path.join(' ')}'`).join(' | ');
   return `# Completion of intentwatch. To have it: source <(intentwatch completion bash)
 _intentwatch() {
   local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}"
   local path='' words='${top.join(' ')} --help --version' files='' value='' at
   for ((at = 1; at < COMP_CWORD; at++)); do
     case "\${path:+$path }\${COMP_WORDS[at]}" in
-    ${known}) path="\${path:+$path }\${COMP_WORDS[at]}" ;;
+    ${paths}) path="\${path:+$path }\${COMP_WORDS[at]}" ;;
     esac
   done
   case "$path" in

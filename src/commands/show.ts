@@ -100,13 +100,13 @@ function shownText(details: Shown, screen: Screen): string {
 }
 
 /** `verified on chain 8453 by own, other`, or the reason for its delay. */
-function checkLine({ state, because, chainId, readings, asked }: SubjectDetails['checks'][number]): string {
-  const responses = readings.map(({ endpoint, outcome, reason }) =>
+function checkLine({ state, because, chainId, responses, polls }: SubjectDetails['checks'][number]): string {
+  const states = responses.map(({ endpoint, outcome, reason }) =>
     reason === undefined ? `${endpoint} ${outcome}` : `${endpoint} ${outcome} (${reason})`,
   );
   const why = because === null ? '' : `: ${because}`;
-  const times = state === 'waiting' ? `, polled ${asked} ${asked === 1 ? 'time' : 'times'}` : '';
-  return `${state} on chain ${chainId}${why}${times}${responses.length === 0 ? '' : `; ${responses.join(', ')}`}`;
+  const times = state === 'waiting' ? `, polled ${polls} ${polls === 1 ? 'time' : 'times'}` : '';
+  return `${state} on chain ${chainId}${why}${times}${states.length === 0 ? '' : `; ${states.join(', ')}`}`;
 }
 
 function nowOf({ underWay, overdue }: SubjectDetails): string {

@@ -39,8 +39,8 @@ export function trackCommand(): Command {
       .option('--watch-vault', 'of a whole quote: watch its vault at the deposit gateway too'),
   ).action(async (kind: string | undefined, id: string | undefined, options: TrackOptions) => {
     const { to, metadata = [], overdueAfter, endpoint, chain, quote, watchVault } = options;
-    const known = TRACKED_KINDS.find((one) => one === kind);
-    if (quote === undefined ? known === undefined || id === undefined : kind !== undefined) {
+    const tracked = TRACKED_KINDS.find((one) => one === kind);
+    if (quote === undefined ? tracked === undefined || id === undefined : kind !== undefined) {
       throw new Error(
         `found ${quote === undefined ? 'no kind and id' : 'a kind and --quote'}, expected a kind (${TRACKED_KINDS.join(', ')}) and an id, or --quote FILE`,
       );
@@ -48,7 +48,7 @@ export function trackCommand(): Command {
     const client = await clientOf(options);
     const { body, raw } = await client.call(track, {
       body: {
-        ...(quote === undefined ? { kind: known, id } : { quote: await readQuote(quote) }),
+        ...(quote === undefined ? { kind: tracked, id } : { quote: await readQuote(quote) }),
         endpoint,
         chainId: chain,
         watchVault,

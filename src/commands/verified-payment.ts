@@ -164,9 +164,9 @@ const VERDICT = z.discriminatedUnion('outcome', [
 ]);
 
 /** True when the logs that proved other transfers were checked; `reason` explains the opposite. */
-const OTHER_TRANSFERS = z.discriminatedUnion('looked', [
-  z.object({ looked: z.literal(true) }),
-  z.object({ looked: z.literal(false), reason: z.string() }),
+const OTHER_TRANSFERS = z.discriminatedUnion('checked', [
+  z.object({ checked: z.literal(true) }),
+  z.object({ checked: z.literal(false), reason: z.string() }),
 ]);
 
 export const VERIFIED_PAYMENTS = z.object({
@@ -179,7 +179,7 @@ export const VERIFIED_PAYMENTS = z.object({
       statement: STATED_PAYMENT,
       verdict: VERDICT,
       /** Observation of each endpoint; null where the config has none of the chain. */
-      readings: z.array(TX_STATE).nullable(),
+      responses: z.array(TX_STATE).nullable(),
     }),
   ),
   /** "<chain> <endpoint>" -> number of calls. */
@@ -207,32 +207,32 @@ export async function readBeside(
   file: string,
 ): Promise<{ otherTransfers: z.infer<typeof OTHER_TRANSFERS>; beside: (index: number) => OwnerContext }> {
   try {
-    const known = await withDeliveries(file, (deps) =>
+    const contexts = await withDeliveries(file, (deps) =>
       Promise.all(statements.map((statement) => ownerContext(statement, deps))),
     );
-    return { otherTransfers: { looked: true }, beside: (index) => known[index] ?? NOTHING_BESIDE };
+    return { otherTransfers: { checked: true }, beside: (index) => contexts[index] ?? NOTHING_BESIDE };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return { otherTransfers: { looked: false, reason }, beside: () => NOTHING_BESIDE };
+    return { otherTransfers: { checked: false, reason }, beside: () => NOTHING_BESIDE };
   }
 }
 
 async function ownerContext(statement: Statement, { stores }: OperationContext): Promise<OwnerContext> {
-  const [known = UNSEEN_SUBJECT] = await stores.subjects.peek([statement.subject]);
+  const [entry = UNSEEN_SUBJECT] = await stores.subjects.peek([statement.subject]);
   const [owners, funding]: [Map<number, LogOwner>, Funding] = await Promise.all([
     stores.checks.ownersOfLogs(statement),
-    fundingOf(statement, known, stores.checks),
+    fundingOf(statement, entry, stores.checks),
   ]);
   return {
     ownerOf: (index) => owners.get(index) ?? null,
     funding,
     rememberedMs: stores.checks.retentionMs,
-    isLocal: known.promised?.local === true,
+    isLocal: entry.promised?.local === true,
   };
 }
 
-/** A payment and its verdict; `readings` is null where the config has no endpoints of its chain. */
-export type CheckedPayment = { statement: Statement; verdict: Verdict; readings: TxState[] | null };
+/** A payment and its verdict; `responses` is null where the config has no endpoints of its chain. */
+export type CheckedPayment = { statement: Statement; verdict: Verdict; responses: TxState[] | null };
 
 /** Requests the payment from every endpoint of its chain once, and judges the answers. */
 export async function checkPayment(
@@ -261,16 +261,16 @@ export async function checkPayment(
   const reader = readers.get(chainId);
   const before = judge(statement, [], rules);
   if (reader === undefined) {
-    const isKnown = before.outcome === 'unchecked';
+    const isDecided = before.outcome === 'unchecked';
     return {
       statement,
-      readings: null,
-      verdict: isKnown ? before : { outcome: 'waiting', because: 'unreachable' },
+      responses: null,
+      verdict: isDecided ? before : { outcome: 'waiting', because: 'unreachable' },
     };
   }
-  if (before.outcome === 'unchecked') return { statement, readings: [], verdict: before };
-  const readings = await reader.read(txHash, { token });
+  if (before.outcome === 'unchecked') return { statement, responses: [], verdict: before };
+  const responses = await reader.read(txHash, { token });
   const facts = { promised: isLocal ? { local: true as const } : promised, record };
   const burn = await readBurn(statement, facts, { readers, ageMs: nowMs - rules.statedAtMs });
-  return { statement, readings, verdict: judge(statement, readings, { ...rules, burn }) };
+  return { statement, responses, verdict: judge(statement, responses, { ...rules, burn }) };
 }

@@ -70,25 +70,25 @@ export function verifiedText({
       ? ['  it states no payment yet']
       : payments.flatMap((payment) => paymentLines(payment, directory))),
     '',
-    otherTransfers.looked
+    otherTransfers.checked
       ? 'other transfers: checked, in the Redis of the config'
       : line(`other transfers: NOT CHECKED, a log may have proved another one (${otherTransfers.reason})`),
     `calls: ${counts.length === 0 ? 'none' : counts.join(', ')}`,
   ].join('\n');
 }
 
-function paymentLines({ statement, verdict, readings }: CheckedPayment, directory: Directory): string[] {
+function paymentLines({ statement, verdict, responses }: CheckedPayment, directory: Directory): string[] {
   const { payment, chainId, txHash } = statement;
   const proof = 'proof' in verdict ? verdict.proof : null;
   const rows: [string, string][] = [
     ['stated', statedText(statement, directory)],
-    ['found', readings === null ? NO_ENDPOINTS : verdictText(verdict)],
+    ['found', responses === null ? NO_ENDPOINTS : verdictText(verdict)],
     ...(proof === null ? [] : [['checked', proof.checked.join(', ')] satisfies [string, string]]),
     ...(proof?.moved ?? []).map((move): [string, string] => [
       'moved',
       moveText(move, { chainId, directory }),
     ]),
-    ...(readings ?? []).map((txState): [string, string] => [txState.endpoint, stateText(txState)]),
+    ...(responses ?? []).map((txState): [string, string] => [txState.endpoint, stateText(txState)]),
   ];
   const width = Math.max(...rows.map(([name]) => name.length));
   return [

@@ -100,7 +100,7 @@ export function checkConfig(
     return name !== null && isShown(['receivers', index, 'name'], name) ? [name] : [];
   });
   const mayPull = hasApi(member(tree, 'server'));
-  const known = { receivers: receiverNames, shown: [...new Set(shownNames)], quotes, mayPull };
+  const context = { receivers: receiverNames, shown: [...new Set(shownNames)], quotes, mayPull };
   return [
     ...under(['upstream'], checkUpstream(member(tree, 'upstream'))),
     ...under(['server'], checkServer(member(tree, 'server'))),
@@ -112,7 +112,7 @@ export function checkConfig(
     ...repeatedNames(receivers, 'receivers'),
     ...checkNames(tree),
     ...subscriptions.flatMap((item, index) =>
-      under(['subscriptions', index], checkSubscription(item, known)),
+      under(['subscriptions', index], checkSubscription(item, context)),
     ),
     ...repeatedNames(subscriptions, 'subscriptions'),
     ...checkQuoteFiles(tree, quotes),

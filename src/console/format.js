@@ -5,13 +5,13 @@ export function span(seconds) {
   const whole = Math.max(0, Math.round(seconds));
   if (seconds < 10 && seconds % 1 !== 0) return `${seconds.toFixed(1)} s`;
   if (whole < 60) return `${whole} s`;
-  if (whole < 3_600) return parts(whole, 60, 'min', 1, 's');
-  if (whole < 86_400) return parts(whole, 3_600, 'h', 60, 'min');
-  return parts(whole, 86_400, 'd', 3_600, 'h');
+  if (whole < 3_600) return units(whole, 60, 'min', 1, 's');
+  if (whole < 86_400) return units(whole, 3_600, 'h', 60, 'min');
+  return units(whole, 86_400, 'd', 3_600, 'h');
 }
 
 /** @param {number} whole @param {number} large @param {string} first @param {number} small @param {string} second */
-function parts(whole, large, first, small, second) {
+function units(whole, large, first, small, second) {
   const rest = Math.floor((whole % large) / small);
   return `${Math.floor(whole / large)} ${first}${rest === 0 ? '' : ` ${rest} ${second}`}`;
 }

@@ -1,10 +1,10 @@
 /** @import { ConfigState, ConsoleUser, LiveState, RenderedEvent } from './types.ts' */
 
 import { call, read } from './api.js';
+import { Clock, Loading, useData, useSlowTick } from './components.js';
 import { short } from './format.js';
 import { html, render, useCallback, useEffect, useRef, useState } from './htm.js';
 import { follow } from './live.js';
-import { Clock, Loading, useData, useSlowTick } from './parts.js';
 import { Receivers } from './receivers.js';
 import { Routes } from './routes.js';
 import { SubjectView } from './subject.js';

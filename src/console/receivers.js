@@ -1,9 +1,9 @@
 /** @import { ReceiverAnswers, ReceiverView, ViewProps } from './types.ts' */
 
 import { act, read } from './api.js';
+import { Action, Ago, Empty, Loading, Pill, useData } from './components.js';
 import { span } from './format.js';
 import { html, useState } from './htm.js';
-import { Action, Ago, Empty, Loading, Pill, useData } from './parts.js';
 
 const STATES = /** @type {Record<string, string>} */ ({ ok: 'healthy' });
 const DISABLED_BY = { failures: 'failures', gone: 'an answer of 410', operator: 'the operator' };

@@ -1,9 +1,9 @@
 /** @import { Corridor, ViewProps } from './types.ts' */
 
 import { read } from './api.js';
+import { Empty, Loading, useData } from './components.js';
 import { span } from './format.js';
 import { html } from './htm.js';
-import { Empty, Loading, useData } from './parts.js';
 
 const TICKS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1_800, 3_600, 7_200, 21_600, 86_400, 604_800];
 const SHOWN = 30;

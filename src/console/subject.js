@@ -1,8 +1,6 @@
 /** @import { DeliveryPage, SubjectAnswers, SubjectDelivery, SubjectDetails, TimelineEntry, ViewProps } from './types.ts' */
 
 import { act, read } from './api.js';
-import { amount, sentence, short, span, titleOf } from './format.js';
-import { html, useState } from './htm.js';
 import {
   Action,
   Ago,
@@ -14,7 +12,9 @@ import {
   Status,
   searchLink,
   useData,
-} from './parts.js';
+} from './components.js';
+import { amount, sentence, short, span, titleOf } from './format.js';
+import { html, useState } from './htm.js';
 import { readCorridors, Waiting } from './transfers.js';
 
 /** Usual steps of a kind: the name of each, and the statuses that have reached it. */
@@ -307,7 +307,7 @@ export function Attempts({ attempts }) {
   return html`<ol class="attempt-list">
     ${attempts.map(
       (attempt) => html`<li key=${attempt.at}>
-        <span><${Clock} at=${attempt.at} /> <b>${attempt.httpStatus ?? attempt.smtpCode ?? (attempt.outcome === 'delivered' ? 'taken' : 'no answer')}</b> <span class="dim">${attempt.durationMs < 1_000 ? `${Math.round(attempt.durationMs)} ms` : span(attempt.durationMs / 1_000)}</span></span>
+        <span><${Clock} at=${attempt.at} /> <b>${attempt.httpStatus ?? attempt.smtpCode ?? (attempt.outcome === 'delivered' ? 'delivered' : 'no answer')}</b> <span class="dim">${attempt.durationMs < 1_000 ? `${Math.round(attempt.durationMs)} ms` : span(attempt.durationMs / 1_000)}</span></span>
         <span class="wrap">${attempt.reason}</span>
         ${attempt.answer !== '' && html`<code class="wrap">${attempt.answer}</code>`}
       </li>`,
@@ -356,13 +356,13 @@ function Facts({ subject }) {
 }
 
 /** The chain's verdict on a payment so far. @param {SubjectDetails['checks'][number]} check @returns {[string, unknown]} */
-function checkOf({ payment, state, because, asked, readings }) {
+function checkOf({ payment, state, because, polls, responses }) {
   const why = because === null ? '' : ` (${because})`;
-  const times = state === 'waiting' ? `, polled ${asked} ${asked === 1 ? 'time' : 'times'}` : '';
-  const responses = readings.map(({ endpoint, outcome }) => `${endpoint}: ${outcome}`).join(', ');
+  const times = state === 'waiting' ? `, polled ${polls} ${polls === 1 ? 'time' : 'times'}` : '';
+  const states = responses.map(({ endpoint, outcome }) => `${endpoint}: ${outcome}`).join(', ');
   return [
     `${sentence(payment)} on the chain`,
-    `${state}${why}${times}${responses === '' ? '' : ` · ${responses}`}`,
+    `${state}${why}${times}${states === '' ? '' : ` · ${states}`}`,
   ];
 }
 

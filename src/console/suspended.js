@@ -1,8 +1,8 @@
 /** @import { Dropped, Suspended, ViewProps } from './types.ts' */
 
+import { Ago, Empty, Loading, Pill, searchLink, subjectLink, useList } from './components.js';
 import { short } from './format.js';
 import { html } from './htm.js';
-import { Ago, Empty, Loading, Pill, searchLink, subjectLink, useList } from './parts.js';
 
 /** Suspended subjects and receivers, and the events that were dropped with them. @param {ViewProps} props */
 export function SuspendedView({ tick }) {

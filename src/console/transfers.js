@@ -1,8 +1,6 @@
 /** @import { Corridor, Subject, ViewProps } from './types.ts' */
 
 import { ApiError, read, readList } from './api.js';
-import { span } from './format.js';
-import { html } from './htm.js';
 import {
   Ago,
   Empty,
@@ -16,7 +14,9 @@ import {
   useNow,
   usePages,
   useSlowTick,
-} from './parts.js';
+} from './components.js';
+import { span } from './format.js';
+import { html } from './htm.js';
 
 /** For each page the daemon reads about 500 subjects. */
 const PAGES = 4;

@@ -1,9 +1,9 @@
 /** @import { Undelivered, Unmatched, ViewProps } from './types.ts' */
 
 import { act } from './api.js';
+import { Action, Ago, Empty, Loading, NextAttempt, Pill, subjectLink, useList } from './components.js';
 import { short } from './format.js';
 import { html } from './htm.js';
-import { Action, Ago, Empty, Loading, NextAttempt, Pill, subjectLink, useList } from './parts.js';
 import { Attempts } from './subject.js';
 
 /** Undelivered events of all receivers. @param {ViewProps} props */

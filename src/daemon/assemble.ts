@@ -47,7 +47,7 @@ import { assemblePolling, type Client, type Polling } from './assemble-polling.t
 import type { Clocks } from './clocks.ts';
 import { assembleOperations, type DaemonStores, type Stores, storesOn } from './stores.ts';
 
-/** The running parts of a daemon. `clients` are those of the upstream. */
+/** The running components of a daemon. `clients` are those of the upstream. */
 export type DaemonContext = {
   redis: RedisClient;
   keys: Keys;

@@ -23,7 +23,7 @@ export type GenerationOptions = Assembly & {
 };
 
 /**
- * The parts that depend on the config. They are made from one config and replaced as a whole by the next. Two generations on one
+ * The components that depend on the config. They are made from one config and replaced as a whole by the next. Two generations on one
  * Redis act like two processes: the old one ends its work with its own settings, under its own leases, while the new one takes
  * all new work.
  */
@@ -309,9 +309,9 @@ async function unclaimedVaults(
     const vault = wanted.has(quote.subject) ? quoteVault(quote) : null;
     return vault === null || 'found' in vault ? [] : [{ quote: quote.subject, vault: vaultId(vault) }];
   });
-  const known = await subjects.peek(found.map(({ vault }) => vault));
+  const entries = await subjects.peek(found.map(({ vault }) => vault));
   return found.flatMap(({ quote }, index) => {
-    const keys = (known[index]?.claims ?? []).map(({ key }) => parseClaimKey(key));
+    const keys = (entries[index]?.claims ?? []).map(({ key }) => parseClaimKey(key));
     const isClaimed = (name: string): boolean =>
       keys.some(({ subject, subscription }) => subject === quote && subscription === name);
     const wishing = subscriptions.filter(({ vaultQuotes }) => vaultQuotes.includes(quote));

@@ -77,10 +77,10 @@ export function daemonMetricSources(deps: () => DaemonContext | null, monitor: R
     receivers: async () => {
       const { redis, stores, api } = running();
       const { receivers, backlog, registry } = stores;
-      const known = (await registry.receivers()).filter(({ removed }) => !removed);
+      const current = (await registry.receivers()).filter(({ removed }) => !removed);
       const nowMs = await redisTimeMs(redis);
       return Promise.all(
-        known.map(async (receiver) => {
+        current.map(async (receiver) => {
           const { name } = receiver;
           const [{ state, notBefore }, { pending }, depth] = await Promise.all([
             receivers.condition(name),
@@ -150,8 +150,8 @@ export function daemonMetricSources(deps: () => DaemonContext | null, monitor: R
     routes: async () => {
       const { stores, polling } = running();
       const { routes } = polling;
-      const known = await stores.subjects.readShown(routes.map(routeId));
-      return known.flatMap(({ snapshot }, index) => {
+      const entries = await stores.subjects.readShown(routes.map(routeId));
+      return entries.flatMap(({ snapshot }, index) => {
         const price = snapshot === null ? null : readRoute(snapshot.record);
         if (price === null) return [];
         const { outputPerInput, fillEstimateSeconds, solvers } = price;

@@ -239,10 +239,10 @@ export class ConfigReloads {
       await apply(ended.config, { isNewest: false });
       log.warn({ places: ended.places }, 'config.secrets_ended');
     }
-    const known = this.#heldAs(removal.digest);
-    if (known === null) await confirmations().report(removal);
-    if (known === null || isRequested) log.error(removalLine(removal), 'config.large_removal');
-    return known ?? { state: 'held', ok: false, atMs, removal };
+    const held = this.#heldAs(removal.digest);
+    if (held === null) await confirmations().report(removal);
+    if (held === null || isRequested) log.error(removalLine(removal), 'config.large_removal');
+    return held ?? { state: 'held', ok: false, atMs, removal };
   }
 
   #heldAs(digest: string | null): FileState | null {
@@ -258,9 +258,9 @@ export class ConfigReloads {
       log.warn({ reason }, 'config.file_changed');
       return { state: 'changed', ok: false, atMs, error: reason, before: this.#lastReload() };
     }
-    const isKnown = this.#isRetryDue() && this.#state.state === 'refused' && this.#state.error === reason;
-    if (!this.#checking.isClosed && !isKnown) log.error({ reason }, 'config.reload_failed');
-    this.#refusals = isKnown ? this.#refusals + 1 : 0;
+    const isRepeated = this.#isRetryDue() && this.#state.state === 'refused' && this.#state.error === reason;
+    if (!this.#checking.isClosed && !isRepeated) log.error({ reason }, 'config.reload_failed');
+    this.#refusals = isRepeated ? this.#refusals + 1 : 0;
     const waitMs = Math.min(LONGEST_RETRY_MS, RETRY_MS * 2 ** this.#refusals);
     // Only a restart changes that. In mode manual the requester is notified, and requests it again.
     const isFinal = isManual || error instanceof RestartNeededError;

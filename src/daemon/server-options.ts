@@ -35,7 +35,7 @@ const BLOCKED: ReadinessCheck = {
     'Redis is away: an earlier redis-server has its files open and does not end; see redis.embedded in the log',
 };
 
-/** Sources of readiness before all parts run; `isBlocked`: an earlier server locks the files of the embedded Redis. */
+/** Sources of readiness before all components run; `isBlocked`: an earlier server locks the files of the embedded Redis. */
 type ReadinessSources = {
   monitor: RedisMonitor;
   fileState: () => FileState | null;
@@ -119,9 +119,9 @@ async function keyReadiness(
   monitor: RedisMonitor,
 ): Promise<ReadinessCheck> {
   const name = 'key';
-  const known = monitor.isReachable() ? await withTimeout(health.state('status'), KEY_TIMEOUT_MS) : null;
-  if (known === null) return { name, ok: true, detail: 'not known without Redis' };
-  const ok = known.state !== 'unauthorized';
+  const keyState = monitor.isReachable() ? await withTimeout(health.state('status'), KEY_TIMEOUT_MS) : null;
+  if (keyState === null) return { name, ok: true, detail: 'not known without Redis' };
+  const ok = keyState.state !== 'unauthorized';
   const detail = ok
     ? 'not refused'
     : 'the upstream refuses the API key, or a request without one; check upstream.apiKey';

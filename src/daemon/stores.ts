@@ -26,7 +26,7 @@ import { TrackedStore } from '../store/tracked.ts';
 import { Quarantine, UnmatchedStore } from '../store/undelivered.ts';
 import { WalletStore } from '../store/wallets.ts';
 
-/** Stores of the running parts, as far as several parts use them. */
+/** Stores of the running components, as far as several of these use them. */
 export type DaemonStores = {
   subjects: SubjectStore;
   registry: Registry;

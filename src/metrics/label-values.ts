@@ -2,7 +2,7 @@ import type { CallOutcome } from '../chains/endpoint.ts';
 import { BoundedMap, bytesOfTexts, CACHES, type CacheLimits } from '../domain/caches.ts';
 import type { StaleReason } from '../domain/changes/decision.ts';
 import { EVENT_TYPES } from '../domain/events/event-types.ts';
-import { knownStatuses } from '../domain/subjects/kinds.ts';
+import { kindStatuses } from '../domain/subjects/kinds.ts';
 import { SUBJECT_KINDS } from '../domain/subjects/subject.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import type { RawAmount } from '../domain/transfers/money.ts';
@@ -77,7 +77,7 @@ export const EVENT_TYPE_WORDS = [...EVENT_TYPES, OTHER];
 
 /** Every kind with its known statuses; a wallet has none and is only watched. */
 export const SUBJECT_SERIES = SUBJECT_KINDS.flatMap((kind) =>
-  [...new Set([...knownStatuses(kind), kind === 'wallet' ? 'watched' : 'unseen', 'unknown', OTHER])].map(
+  [...new Set([...kindStatuses(kind), kind === 'wallet' ? 'watched' : 'unseen', 'unknown', OTHER])].map(
     (status) => ({ kind, status }),
   ),
 );
@@ -101,7 +101,7 @@ class FirstWords {
   /** Returns all added values. */
   add(word: string): readonly string[] {
     if (word !== OTHER && this.#words.fits(word, true)) this.#words.set(word, true);
-    return [...this.#words.entries()].map(([known]) => known);
+    return [...this.#words.entries()].map(([word]) => word);
   }
 }
 
@@ -119,18 +119,18 @@ function words<T extends string>(set: Record<T, true>): readonly string[] {
 }
 
 /** The tokens of metrics. Symbols come only from `listed` ones (config and package), since anybody can name a token USDC. */
-export type KnownTokens = { directory: Directory; listed: Directory };
+export type TokenDirectories = { directory: Directory; listed: Directory };
 
 type TokenValue = { token: string; units: number };
 
 /** Converts an amount to token units; null without amount or certain decimals. `token` is its symbol, or `other`. */
 export function tokenValue(
   { chainId, token, amount }: RawAmount,
-  { directory, listed }: KnownTokens,
+  { directory, listed }: TokenDirectories,
 ): TokenValue | null {
   if (chainId == null || token == null || !/^\d{1,78}$/.test(amount ?? '')) return null;
-  const known = directory.token(chainId, token);
-  if (known === null) return null;
-  const units = Number(amount) / 10 ** known.decimals;
+  const entry = directory.token(chainId, token);
+  if (entry === null) return null;
+  const units = Number(amount) / 10 ** entry.decimals;
   return { token: listed.token(chainId, token)?.symbol ?? OTHER, units };
 }

@@ -10,7 +10,7 @@ import type { Signals } from '../signals.ts';
 import { withTimeout } from '../with-timeout.ts';
 import type { MetricSources } from './definition.ts';
 import { Instruments } from './instruments.ts';
-import { CountedSeries, type KnownTokens, RPC_OUTCOMES } from './label-values.ts';
+import { CountedSeries, RPC_OUTCOMES, type TokenDirectories } from './label-values.ts';
 import { recordSignals } from './record-signals.ts';
 import {
   showChecks,
@@ -52,11 +52,11 @@ class Collection {
   constructor(
     sources: MetricSources,
     metrics: Instruments,
-    { known, named }: { known: KnownTokens; named: CountedSeries },
+    { directories, named }: { directories: TokenDirectories; named: CountedSeries },
   ) {
     this.#sources = sources;
     this.#metrics = metrics;
-    this.#showTransfers = (shown, answer) => showTransfers(shown, answer, { known, named });
+    this.#showTransfers = (shown, answer) => showTransfers(shown, answer, { directories, named });
   }
 
   /** Updates the gauges, unless that began less than 2 s ago. Never rejects. */
@@ -248,7 +248,7 @@ export type MetricsOptions = MetricNames & {
   health: Health;
   version: string;
   nodeVersion: string;
-  tokens: KnownTokens;
+  tokens: TokenDirectories;
 };
 
 /** The metrics of a process: counters and histograms from signals, gauges from sources. */
@@ -268,9 +268,9 @@ export class Metrics {
     this.#instruments = new Instruments(this.#exposition.registry);
     this.configure({ receivers, routes, chains });
     this.#health = health;
-    const known = { known: tokens, named: this.#named };
-    this.#collection = new Collection(sources, this.#instruments, known);
-    this.#stopRecording = recordSignals(signals, this.#instruments, known);
+    const labels = { directories: tokens, named: this.#named };
+    this.#collection = new Collection(sources, this.#instruments, labels);
+    this.#stopRecording = recordSignals(signals, this.#instruments, labels);
     this.#instruments.set('buildInfo', { version, node_version: nodeVersion }, 1);
   }
 

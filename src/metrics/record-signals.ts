@@ -3,13 +3,13 @@ import type { Event } from '../domain/events/event.ts';
 import { parseSubjectId } from '../domain/subjects/subject.ts';
 import type { SignalMap, Signals } from '../signals.ts';
 import type { Instruments } from './instruments.ts';
-import { type CountedSeries, type KnownTokens, OTHER, tokenValue } from './label-values.ts';
+import { type CountedSeries, OTHER, type TokenDirectories, tokenValue } from './label-values.ts';
 
 /** Updates the metrics at each signal, an internal event of the daemon. Returns a function that ends this. */
 export function recordSignals(
   signals: Signals,
   metrics: Instruments,
-  { known, named: { routes, tokens } }: { known: KnownTokens; named: CountedSeries },
+  { directories, named: { routes, tokens } }: { directories: TokenDirectories; named: CountedSeries },
 ): () => void {
   const removals: (() => void)[] = [];
   const on = <Name extends keyof SignalMap>(
@@ -48,7 +48,7 @@ export function recordSignals(
     if (outcome === 'stale') metrics.count('stale', { reason: reason ?? OTHER });
   });
   on('status.compared', ({ result }) => metrics.count('comparisons', { result }));
-  on('record.forgotten', () => metrics.count('forgotten', {}));
+  on('record.expired', () => metrics.count('expired', {}));
   on('transfer.delivered', ({ route, ratio }) => {
     metrics.observe('deliveredRatio', { route }, ratio, { extra: routes.add(route) });
   });
@@ -62,7 +62,7 @@ export function recordSignals(
       const labels = { route, outcome: settlement.outcome };
       metrics.observe('settlementTime', labels, settlement.seconds, { extra, eventId });
     }
-    const value = outcome === null ? null : tokenValue(sent, known);
+    const value = outcome === null ? null : tokenValue(sent, directories);
     if (outcome === null || value === null) return;
     const series = [...extra, ...tokens.add(value.token)];
     metrics.count('volume', { route, token: value.token, outcome }, value.units, series);

@@ -10,7 +10,7 @@ import { RECEIVER_STATES } from '../store/receivers.ts';
 import type { OpenSums } from '../store/wallets.ts';
 import type { MetricSources } from './definition.ts';
 import type { Instruments } from './instruments.ts';
-import { type CountedSeries, type KnownTokens, OTHER, statusLabel, tokenValue } from './label-values.ts';
+import { type CountedSeries, OTHER, statusLabel, type TokenDirectories, tokenValue } from './label-values.ts';
 
 /** The response of a source; null for none, which omits its gauges. */
 type SourceAnswer<Name extends keyof MetricSources> = Awaited<ReturnType<MetricSources[Name]>> | null;
@@ -176,7 +176,7 @@ export function showRoutes(metrics: Instruments, answer: SourceAnswer<'routes'>)
 export function showTransfers(
   metrics: Instruments,
   answer: (OpenSums & { nowMs: number }) | null,
-  { known, named }: { known: KnownTokens; named: CountedSeries },
+  { directories, named }: { directories: TokenDirectories; named: CountedSeries },
 ): void {
   const sums = answer?.sums ?? [];
   const routes = largest(
@@ -191,7 +191,7 @@ export function showTransfers(
   metrics.show('transfersOpen', answer === null ? null : [...zeros, ...open], routes);
   const expected = new Set<string>();
   const values = sums.flatMap(({ state, route, chainId, token, amount }) => {
-    const value = tokenValue({ chainId, token, amount: String(amount) }, known);
+    const value = tokenValue({ chainId, token, amount: String(amount) }, directories);
     const ends = `${route} ${value?.token ?? ''}`;
     // Most sums differ only in state or chain, and there may be a thousand of them.
     if (!expected.has(ends)) expectEnds(metrics, { route, token: value?.token ?? null }, named);

@@ -29,7 +29,7 @@ const LOOPBACK_V6 = blockListOf('ipv6', ['::1/128']);
  */
 const GLOBAL_V6 = blockListOf('ipv6', ['2000::/3']);
 
-/** Parts of it outside the public internet: the IANA special-purpose address registry. */
+/** The parts of it outside the public internet: the IANA special-purpose address registry. */
 const REFUSED_V6 = blockListOf('ipv6', [
   '2001::/23', // protocol assignments, RFC 2928: Teredo, RFC 4380; benchmarks, RFC 5180; ORCHID, RFC 7343
   '2001:db8::/32', // documentation, RFC 3849

@@ -181,8 +181,8 @@ export class NameResolver {
   async resolve(hostname: string): Promise<LookupAddress[]> {
     if (isIP(hostname) !== 0) return [addressOf(hostname)];
     const name = hostname.toLowerCase();
-    const known = this.#names.hosts.get(name.replace(/\.$/, '')) ?? loopbackOf(name);
-    if (known !== null) return known.map(addressOf);
+    const addresses = this.#names.hosts.get(name.replace(/\.$/, '')) ?? loopbackOf(name);
+    if (addresses !== null) return addresses.map(addressOf);
     const stored = this.#cache.get(name);
     if (stored !== undefined && performance.now() < stored.untilMs) return outcomeOf(stored);
     return this.#underWay.get(name) ?? this.#start(name);

@@ -125,7 +125,7 @@ export async function rotateSecret(
     const secrets = rotatedSecrets(before, { secret: chosen, untilMs, nowMs });
     if (secrets.length <= MOST_SECRETS) return { ...before, secrets };
     throw new RefusedError(
-      `found ${MOST_SECRETS} secrets with which "${name}" signs, expected fewer: the first to end makes room`,
+      `found ${MOST_SECRETS} secrets with which "${name}" signs, expected fewer: the first to end frees a place`,
     );
   };
   await update(name, rotated, deps);

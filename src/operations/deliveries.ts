@@ -113,12 +113,12 @@ async function lettersOf(
   const letters: DeadLetter[] = [];
   for (const some of chunks(ids, READ_AT_ONCE)) {
     const facts = await Promise.all(some.map((id) => deliveries.fact(receiver, id)));
-    const known = some.flatMap((id, index) => {
+    const found = some.flatMap((id, index) => {
       const fact = facts[index] ?? null;
       return fact === null ? [] : [{ receiver, id, fact }];
     });
-    const entries = await events.readAllAt(known.map(({ fact }) => fact.entry));
-    letters.push(...known.map((one, index) => ({ ...one, event: eventOf(entries[index] ?? null) })));
+    const entries = await events.readAllAt(found.map(({ fact }) => fact.entry));
+    letters.push(...found.map((one, index) => ({ ...one, event: eventOf(entries[index] ?? null) })));
   }
   return letters.sort((a, b) => compareEntries(a.fact.entry, b.fact.entry));
 }
@@ -148,8 +148,8 @@ export async function retryDeadLetters(
   const named = new Set(selection.events);
   const ids = named.size === 0 ? all : all.filter((id) => named.has(parseDeliveryId(id).eventId));
   const letters = await lettersOf(receiver, ids, deps);
-  const known = new Set(letters.map(({ id }) => parseDeliveryId(id).eventId));
-  const unknown = selection.events.filter((event) => !known.has(event));
+  const found = new Set(letters.map(({ id }) => parseDeliveryId(id).eventId));
+  const unknown = selection.events.filter((event) => !found.has(event));
   if (unknown.length > 0) {
     throw new UnknownError(
       `found ${unknown.join(', ')}, expected dead letters of ${receiver} (nothing was done)`,

@@ -27,10 +27,10 @@ export type Learned = z.infer<typeof LEARNED>;
 
 /** Reads the learned statistics of each route, and of the arrivals of new transfers. */
 export async function readLearned({ knowledge }: OperationContext): Promise<Learned> {
-  const known = await knowledge();
-  const { stages, arrivals } = known;
+  const current = await knowledge();
+  const { stages, arrivals } = current;
   return {
-    corridors: corridorsOf(known),
+    corridors: corridorsOf(current),
     stages: stages
       .toSorted((a, b) => b.observations - a.observations)
       .map(({ route, watch, observations, curve }) => ({

@@ -43,16 +43,16 @@ export class RefusedError extends Error {
 }
 
 /** Reads the known state of a subject. Throws an UnknownError for one that is not watched. */
-export async function knownSubject(
+export async function watchedSubject(
   id: string,
   { stores: { subjects } }: OperationContext,
-): Promise<{ subject: SubjectId; known: SubjectEntry }> {
+): Promise<{ subject: SubjectId; entry: SubjectEntry }> {
   if (parseSubjectId(id) !== null) {
     const subject = asSubjectId(id);
-    const [known] = await subjects.peek([subject]);
-    const isKnown =
-      known !== undefined && (known.snapshot !== null || known.seenAtMs !== null || known.claims.length > 0);
-    if (isKnown) return { subject, known };
+    const [entry] = await subjects.peek([subject]);
+    const isWatched =
+      entry !== undefined && (entry.snapshot !== null || entry.seenAtMs !== null || entry.claims.length > 0);
+    if (isWatched) return { subject, entry };
   }
   throw new UnknownError(
     `found no subject ${JSON.stringify(id.slice(0, 120))}, expected the id of one that is watched, such as intent:0x…`,

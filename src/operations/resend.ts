@@ -7,7 +7,7 @@ import type { StoredReceiver } from '../store/definitions.ts';
 import { eventOf } from '../store/log-entry.ts';
 import { isHeld } from '../store/receivers.ts';
 import { newReplayId, type Replay } from '../store/replays.ts';
-import { knownSubject, type OperationContext, RefusedError, UnknownError } from './operation.ts';
+import { type OperationContext, RefusedError, UnknownError, watchedSubject } from './operation.ts';
 import { isoTime, type TimeInput, timeMs } from './time.ts';
 
 /** Progress of a replay. */
@@ -145,12 +145,12 @@ export async function resendSubject(
   options: ResendOptions,
   deps: OperationContext,
 ): Promise<{ replays: Resent; leftOut: number }> {
-  const { subject, known } = await knownSubject(id, deps);
+  const { subject, entry } = await watchedSubject(id, deps);
   const newest = { before: null, from: null, count: MOST_RESENT };
   const places = (await deps.stores.subjects.entries.list([subject], newest)).reverse();
   const stored = await deps.stores.events.readAllAt(places);
   const sent = places.filter((_, index) => eventOf(stored[index] ?? null) !== null);
-  const leftOut = Math.max(0, (known.snapshot?.sequence ?? 0) - sent.length);
+  const leftOut = Math.max(0, (entry.snapshot?.sequence ?? 0) - sent.length);
   return { replays: await resendPlaces(sent, options, deps), leftOut };
 }
 
@@ -248,10 +248,10 @@ export async function receiverNamed(
 }
 
 /** Finds a receiver by name among some. Throws with their names. */
-export function namedAmong(known: readonly StoredReceiver[], name: string): StoredReceiver {
-  const found = known.find((receiver) => receiver.name === name);
+export function namedAmong(receivers: readonly StoredReceiver[], name: string): StoredReceiver {
+  const found = receivers.find((receiver) => receiver.name === name);
   if (found !== undefined) return found;
-  const names = known.map((receiver) => receiver.name).sort();
+  const names = receivers.map((receiver) => receiver.name).sort();
   const expected = names.length === 0 ? 'a receiver of a daemon that has run' : `one of ${names.join(', ')}`;
   throw new UnknownError(`found the receiver "${name}", expected ${expected}`);
 }

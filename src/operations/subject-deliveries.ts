@@ -3,7 +3,7 @@ import { deliveryId } from '../domain/events/event.ts';
 import { compareEntries, eventOf, placeAfter } from '../store/log-entry.ts';
 import { DELIVERY, deliveryOf } from './deliveries.ts';
 import { ENTRY } from './events.ts';
-import { knownSubject, type OperationContext, relatedTo } from './operation.ts';
+import { type OperationContext, relatedTo, watchedSubject } from './operation.ts';
 import { TIMELINE_PLACE, type TimelinePlace } from './timeline.ts';
 
 /** A delivery of an event of a subject. */
@@ -41,13 +41,13 @@ export async function listSubjectDeliveries(
   }: { id: string; after: DeliveriesPlace | null; until: TimelinePlace | null; limit: number },
   deps: OperationContext,
 ): Promise<{ deliveries: SubjectDelivery[]; next: DeliveriesPlace | null }> {
-  const { subject, known } = await knownSubject(id, deps);
+  const { subject, entry } = await watchedSubject(id, deps);
   const { registry, subjects, events } = deps.stores;
   const receivers = (await registry.receivers()).map(({ name }) => name).sort();
   if (receivers.length === 0) return { deliveries: [], next: null };
   // The first event may be begun already, and one more shows the start of the next page.
   const count = Math.ceil(limit / receivers.length) + 2;
-  const places = await subjects.entries.list([subject, ...relatedTo(subject, known)], {
+  const places = await subjects.entries.list([subject, ...relatedTo(subject, entry)], {
     before: after === null ? null : 'before' in after ? after.before : placeAfter(after.entry),
     from: until?.before ?? null,
     count,

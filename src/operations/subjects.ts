@@ -185,16 +185,16 @@ async function summariesOf(
     (id) => id !== null && (filter.kinds.length === 0 || filter.kinds.includes(eventKind(id))),
   );
   const wanted = named.filter((id) => id !== null);
-  const known = new Map((await subjects.peek(wanted)).map((one, index) => [wanted[index], one]));
-  const claimKeys = [...known.values()].flatMap(({ claims }) => claims.map(({ key }) => key));
+  const entries = new Map((await subjects.peek(wanted)).map((one, index) => [wanted[index], one]));
+  const claimKeys = [...entries.values()].flatMap(({ claims }) => claims.map(({ key }) => key));
   const subscriptions = await registry.subscriptions(claimKeys);
   return places.map(({ atMs }, index) => {
     const id = ids[index] ?? null;
-    const one = id === null ? undefined : known.get(id);
+    const one = id === null ? undefined : entries.get(id);
     // A subject with a snapshot is in the first list, and only there.
     if (id === null || one === undefined || (one.snapshot === null) !== (atMs === null)) return null;
     const summary = summaryOf(id, one, { subscriptions, changedAtMs: atMs, directory });
-    return isMeant(filter, { id, summary, known: one }) ? summary : null;
+    return isMeant(filter, { id, summary, entry: one }) ? summary : null;
   });
 }
 
@@ -259,10 +259,10 @@ function endsOf(
 
 function isMeant(
   filter: SubjectFilter,
-  { id, summary, known }: { id: SubjectId; summary: Subject; known: SubjectEntry },
+  { id, summary, entry }: { id: SubjectId; summary: Subject; entry: SubjectEntry },
 ): boolean {
   const { statuses, wallet, subscription, metadata, mentions, underWay, overdue, proofs, atLeastMs } = filter;
-  const { snapshot, seenAtMs } = known;
+  const { snapshot, seenAtMs } = entry;
   const text =
     wallet === undefined && mentions === undefined
       ? ''

@@ -6,7 +6,7 @@ import { transferFacts } from '../domain/transfers/transfer-facts.ts';
 import { CHECK_STATES, type Check } from '../store/check-record.ts';
 import { eventOf } from '../store/log-entry.ts';
 import { ENTRY } from './events.ts';
-import { knownSubject, type OperationContext, relatedTo } from './operation.ts';
+import { type OperationContext, relatedTo, watchedSubject } from './operation.ts';
 import { SUBJECT, summaryOf } from './subjects.ts';
 import { isoTime, isoTimeOrNull } from './time.ts';
 
@@ -25,10 +25,10 @@ const CHECK_DETAILS = z
         'Why it waits (`not-found`, `not-final`, `disagreement`, `unreachable`, `one-endpoint`, `claimed`, `funding`, `not-stated`), why it was not checked, or the reason of a dispute.',
       ),
     statedAt: z.iso.datetime(),
-    asked: z.int().describe('How often its endpoints were polled while it waited.'),
-    askedAt: z.iso.datetime().nullable(),
+    polls: z.int().describe('How often its endpoints were polled while it waited.'),
+    polledAt: z.iso.datetime().nullable(),
     endedAt: z.iso.datetime().nullable(),
-    readings: z
+    responses: z
       .array(z.object({ endpoint: z.string(), outcome: z.string(), reason: z.string().exactOptional() }))
       .describe('The last response of each endpoint.'),
     proof: PROOF.nullable(),
@@ -36,7 +36,7 @@ const CHECK_DETAILS = z
   .meta({ id: 'Check' });
 
 function checkDetails(check: Check): z.infer<typeof CHECK_DETAILS> {
-  const { statement, state, because, statedAt, asked: requested, askedAt, endedAt, readings, proof } = check;
+  const { statement, state, because, statedAt, polls, polledAt, endedAt, responses, proof } = check;
   const { payment, chainId, txHash, token, amount } = statement;
   return {
     payment,
@@ -47,10 +47,10 @@ function checkDetails(check: Check): z.infer<typeof CHECK_DETAILS> {
     state,
     because: because === '' ? null : because,
     statedAt: isoTime(statedAt),
-    asked: requested,
-    askedAt: isoTimeOrNull(askedAt),
+    polls,
+    polledAt: isoTimeOrNull(polledAt),
     endedAt: isoTimeOrNull(endedAt),
-    readings: readings.map(({ reason, ...txState }) =>
+    responses: responses.map(({ reason, ...txState }) =>
       reason === undefined ? txState : { ...txState, reason },
     ),
     proof,
@@ -111,12 +111,12 @@ export async function readSubject(
   { id, after, limit }: { id: string; after: TimelinePlace | null; limit: number },
   deps: OperationContext,
 ): Promise<{ subject: SubjectState; next: TimelinePlace | null }> {
-  const { subject, known } = await knownSubject(id, deps);
+  const { subject, entry } = await watchedSubject(id, deps);
   const { registry, subjects, checks, events } = deps.stores;
-  const related = relatedTo(subject, known);
+  const related = relatedTo(subject, entry);
   const range = { before: after?.before ?? null, from: null };
   const [subscriptions, checked, places, own] = await Promise.all([
-    registry.subscriptions(known.claims.map(({ key }) => key)),
+    registry.subscriptions(entry.claims.map(({ key }) => key)),
     checks.of(subject),
     subjects.entries.list([subject, ...related], { ...range, count: limit + 1 }),
     subjects.entries.list([subject], { before: null, from: null, count: 1 }),
@@ -128,8 +128,8 @@ export async function readSubject(
   const shown = places.slice(0, entries.length);
   return {
     subject: {
-      ...summaryOf(subject, known, { subscriptions, changedAtMs, directory: deps.directory }),
-      record: known.snapshot?.record ?? null,
+      ...summaryOf(subject, entry, { subscriptions, changedAtMs, directory: deps.directory }),
+      record: entry.snapshot?.record ?? null,
       transfer: last === null ? null : transferFacts(last, deps.directory),
       checks: checked.map(checkDetails),
       related,

@@ -127,9 +127,9 @@ function readId(
 export async function unknownReceivers(
   names: readonly string[],
   { stores: { registry } }: OperationContext,
-): Promise<{ unknown: string[]; known: string[] }> {
-  const known = (await registry.receivers()).filter(({ removed }) => !removed).map(({ name }) => name);
-  return { unknown: names.filter((name) => !known.includes(name)), known: known.sort() };
+): Promise<{ unknown: string[]; existing: string[] }> {
+  const existing = (await registry.receivers()).filter(({ removed }) => !removed).map(({ name }) => name);
+  return { unknown: names.filter((name) => !existing.includes(name)), existing: existing.sort() };
 }
 
 /** Tracks a subject beside those of the config. `created` is false for one that is tracked already: it gets this wish. */
@@ -149,6 +149,6 @@ export async function untrackSubject(
 ): Promise<void> {
   if (await tracked.untrack(subject)) return;
   throw new UnknownError(
-    `found no ${subject} that is tracked through the API; what the config names is taken out of its file`,
+    `found no ${subject} that is tracked through the API; what the config names is removed from its file`,
   );
 }

@@ -5,10 +5,10 @@ import { isUndecided, type QuoteVerdict, verdictsOf } from '../domain/quotes/quo
 import { isUsableQuote, type RouteDefinition, type RouteQuote, routeRecord } from '../domain/quotes/route.ts';
 import { foldHex } from '../domain/subjects/subject.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
-import type { Answer } from '../upstream/client/ask.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
 import type { QuoteSigners } from '../upstream/client/quote-signers.ts';
+import type { Answer } from '../upstream/client/send-request.ts';
 import type { Quote, QuoteAnswer } from '../upstream/wire/quote.ts';
 import type { PollResponse } from './poll-response.ts';
 import type { RouteRequest } from './route.ts';
@@ -196,7 +196,7 @@ function flawOf(quote: Quote, route: RouteDefinition, nowMs: number): string | n
 /** Throws UpstreamFailure where the signers cannot be read. */
 async function verdictOf(signers: QuoteSigners, raw: JsonValue, signal: AbortSignal): Promise<QuoteVerdict> {
   return (
-    (await signers.known(raw)) ?? (await signers.verify(raw, { trustedForMs: SIGNERS_TRUSTED_MS, signal }))
+    (await signers.cached(raw)) ?? (await signers.verify(raw, { trustedForMs: SIGNERS_TRUSTED_MS, signal }))
   );
 }
 

@@ -5,9 +5,9 @@ import {
   type SubjectId,
   subjectOfRecord,
 } from '../domain/subjects/subject.ts';
-import type { Answer } from '../upstream/client/ask.ts';
 import type { Endpoint } from '../upstream/client/endpoint.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
+import type { Answer } from '../upstream/client/send-request.ts';
 import type { StatusPage, StatusRecord } from '../upstream/wire/status-page.ts';
 
 /**

@@ -153,11 +153,11 @@ function otherDecimals(
   for (const { token, decimals } of fees) {
     if (token === null || decimals === null) continue;
     // One address can be a token on both chains; then either's decimals are valid.
-    const known = ends
+    const expected = ends
       .filter((end) => foldHex(end.token) === foldHex(token))
       .map((end) => directory.token(String(end.chainId), end.token)?.decimals ?? decimals);
-    if (known.length > 0 && !known.includes(decimals)) {
-      return `a fee in ${token} of ${decimals} decimals, expected ${known.join(' or ')}`;
+    if (expected.length > 0 && !expected.includes(decimals)) {
+      return `a fee in ${token} of ${decimals} decimals, expected ${expected.join(' or ')}`;
     }
   }
   return null;

@@ -114,13 +114,13 @@ export async function pollTx(
   const records = all.filter(
     (record) => reservedKindOf(record) === null && record.status.toLowerCase() !== UNKNOWN,
   );
-  const known = [...reserved, ...records.filter(({ raw }) => !isOfAnother(raw, { side, hash }))];
-  if (known.length === 0 && records[0] !== undefined) {
+  const own = [...reserved, ...records.filter(({ raw }) => !isOfAnother(raw, { side, hash }))];
+  if (own.length === 0 && records[0] !== undefined) {
     const { httpStatus } = answer;
     const expected = txId(side, hash);
     throw strangerFailure({ endpoint: 'status', httpStatus, found: records[0].id, expected });
   }
-  return readPage({ ...answer, value: { ...answer.value, records: known.slice(0, reserved.length + MOST) } });
+  return readPage({ ...answer, value: { ...answer.value, records: own.slice(0, reserved.length + MOST) } });
 }
 
 /** Cap above the transfers that one transaction funds or delivers. */

@@ -21,10 +21,10 @@ import type { Signals } from '../signals.ts';
 import { type RedisClient, redisTimeMs } from '../store/commands.ts';
 import type { DirectoryStamps, DirectoryStore, StoredDirectory } from '../store/directory.ts';
 import type { PlanStore } from '../store/plan.ts';
-import type { Answer } from '../upstream/client/ask.ts';
 import type { UpstreamClient } from '../upstream/client/client.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
 import type { PublishedSigners } from '../upstream/client/quote-signers.ts';
+import type { Answer } from '../upstream/client/send-request.ts';
 import type { ChainEntry, ParsedList } from '../upstream/wire/chain-list.ts';
 
 /** Dependencies of the discovery. `configured`: chains and tokens of the config. */
@@ -62,7 +62,7 @@ const LATE_MS = 30;
 export class ChainDiscovery {
   readonly #deps: ChainDiscoveryDeps;
   #stored: StoredDirectory = { chains: [], tokens: [], chainsAtMs: null, tokensAtMs: null };
-  #known: Directory;
+  #merged: Directory;
   #signers: PublishedSigners | null = null;
   readonly #polling: Duty;
   /** Age at which the lists are read again, ms; it is lower at a start and after a missing name. */
@@ -83,7 +83,7 @@ export class ChainDiscovery {
   constructor(deps: ChainDiscoveryDeps) {
     this.#deps = deps;
     this.listed = extendDirectory(deps.configured);
-    this.#known = this.#directoryOf(this.#stored);
+    this.#merged = this.#directoryOf(this.#stored);
     this.#polling = new Duty({
       everyMs: CHECK_EVERY_MS,
       run: (signal) => this.#poll(signal),
@@ -99,8 +99,8 @@ export class ChainDiscovery {
 
   /** Names and decimals, with those of the upstream. A failed lookup requests the lists again. */
   readonly directory: Directory = {
-    chain: (chainId) => this.#known.chain(chainId) ?? this.#miss(chainId),
-    token: (chainId, address) => this.#known.token(chainId, address) ?? this.#miss(chainId, address),
+    chain: (chainId) => this.#merged.chain(chainId) ?? this.#miss(chainId),
+    token: (chainId, address) => this.#merged.token(chainId, address) ?? this.#miss(chainId, address),
   };
 
   get signers(): PublishedSigners | null {
@@ -202,7 +202,7 @@ export class ChainDiscovery {
   async #load(): Promise<void> {
     const { redis, store, log } = this.#deps;
     this.#stored = await store.read();
-    this.#known = this.#directoryOf(this.#stored);
+    this.#merged = this.#directoryOf(this.#stored);
     const { chains, chainsAtMs } = this.#stored;
     if (chainsAtMs !== null) {
       const readAtMs = performance.now() - Math.max(0, (await redisTimeMs(redis)) - chainsAtMs);

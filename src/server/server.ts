@@ -181,12 +181,12 @@ export class Server {
         .header('cache-control', 'no-store')
         .send({ status: ready ? 'ready' : 'not ready', notReady, checks });
     });
-    const known =
+    const route =
       api === null
         ? '/metrics, /healthz or /readyz'
         : `/metrics, /healthz, /readyz or what ${API_BASE}/openapi.json describes`;
     this.#app.setNotFoundHandler((request, reply) =>
-      sendProblem(reply, 404, `found ${request.method} ${pathOf(request.url)}, expected GET ${known}`),
+      sendProblem(reply, 404, `found ${request.method} ${pathOf(request.url)}, expected GET ${route}`),
     );
   }
 }

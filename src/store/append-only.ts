@@ -90,7 +90,7 @@ export async function readAppendOnly(dataDir: string): Promise<AppendOnly> {
 }
 
 /** Returns the files with writes that Redis reads, oldest first. */
-export function writesOf({ parts }: AppendOnly): AppendOnlyPart[] {
+function writesOf({ parts }: AppendOnly): AppendOnlyPart[] {
   const writes = parts.filter(({ kind, isNamed }) => kind === 'incr' && isNamed);
   return writes.toSorted((one, other) => one.sequence - other.sequence);
 }
@@ -168,7 +168,7 @@ const OVERLAP_BYTES = 64;
 const EDGE_BYTES = 16;
 
 /** Returns the time of the newest write before an offset of a part, ms; null where the part has no such time. */
-export async function lastWriteMs(path: string, offset: number): Promise<number | null> {
+async function lastWriteMs(path: string, offset: number): Promise<number | null> {
   const file = await unlessMissing(open(path));
   if (file === null) return null;
   try {

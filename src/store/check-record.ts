@@ -23,7 +23,7 @@ const STATED = z.object({
 });
 
 /** The last response of one endpoint: its outcome as one name, and the reason where it failed. */
-const LAST_READING = z.object({ endpoint: z.string(), outcome: z.string(), reason: z.string().optional() });
+const LAST_STATE = z.object({ endpoint: z.string(), outcome: z.string(), reason: z.string().optional() });
 
 const TIME_OR_NONE = z.union([z.literal('').transform(() => null), INTEGER_TEXT]);
 
@@ -41,18 +41,18 @@ export const STORED_CHECK = z.object({
   statedAt: INTEGER_TEXT,
   /** Time since which it is requested anew because of a log; null where it never was. */
   since: TIME_OR_NONE.default(null),
-  asked: INTEGER_TEXT,
+  polls: INTEGER_TEXT,
   /** Number of times in a row that it ended in an error. */
   failed: INTEGER_TEXT.default(0),
-  askedAt: TIME_OR_NONE.default(null),
+  polledAt: TIME_OR_NONE.default(null),
   /** Last time that an endpoint had it in a block; null where none ever had. */
   seenAt: TIME_OR_NONE.default(null),
   endedAt: TIME_OR_NONE.default(null),
-  readings: JSON_TEXT.pipe(z.array(LAST_READING)).default([]),
+  responses: JSON_TEXT.pipe(z.array(LAST_STATE)).default([]),
   proof: JSON_TEXT.pipe(PROOF).nullable().default(null),
 });
 
-export type LastState = z.infer<typeof LAST_READING>;
+export type LastState = z.infer<typeof LAST_STATE>;
 
 /** A stored check. */
 export type Check = Omit<z.output<typeof STORED_CHECK>, 'proof'> & { id: string; proof: Proof | null };
@@ -86,7 +86,7 @@ export function ownerOf(id: string, check: Check | null): LogOwner {
   const { amount, sent } = statement;
   const weight = evidenceWeight({
     isNamed: proof?.checked.includes('intent') ?? false,
-    isToKnown: proof?.checked.includes('recipient') ?? false,
+    isRightful: proof?.checked.includes('recipient') ?? false,
     isExact: proof?.moved?.[0]?.amount === (amount ?? sent),
   });
   return { check: id, subject, amount, weight, isOpen: state === 'waiting' };

@@ -1,6 +1,6 @@
-import type { EndpointState } from '../domain/proof/ask-times.ts';
 import type { LogOwner } from '../domain/proof/log-owner.ts';
 import { PAYMENTS, type Proof } from '../domain/proof/proof.ts';
+import type { EndpointState } from '../domain/proof/recheck-times.ts';
 import type { Stated } from '../domain/proof/statement.ts';
 import type { WaitingReason } from '../domain/proof/verdict.ts';
 import type { SubjectId } from '../domain/subjects/subject.ts';
@@ -68,7 +68,7 @@ export type Ending = {
   state: Exclude<CheckState, 'waiting'>;
   because: string;
   proof: Proof | null;
-  readings: readonly LastState[];
+  responses: readonly LastState[];
   endpoints: readonly EndpointState[];
   logs: readonly number[];
   from: readonly string[];
@@ -79,13 +79,13 @@ export type Ending = {
 type Postponement = {
   inMs: number;
   because: string;
-  readings: readonly LastState[] | null;
+  responses: readonly LastState[] | null;
   endpoints?: readonly EndpointState[] | null;
   failed?: number;
   seenAtMs?: number | null;
 };
 
-/** `gone`: the check was restated, or claimed by another process; `taken`: a log that would prove it has proved another. */
+/** `gone`: the check was restated, or claimed by another process; `used`: a log that would prove it has proved another. */
 export type EndOutcome = Awaited<ReturnType<typeof scripts.endCheck>>;
 
 /** The checks of stated payments: those that wait, by chain and due time, and those that have ended. */
@@ -191,17 +191,17 @@ export class CheckStore {
   }
 
   /**
-   * Postpones a check, and releases its logs where it wants those of others. `readings` and `endpoints`: the responses; null
+   * Postpones a check, and releases its logs where it wants those of others. `responses` and `endpoints`: the responses; null
    * where nothing was read. Without `endpoints`, a check that has `failed` waits for others to end without an error. False
    * when the claim is lost.
    */
   async postpone(
     { id, token }: { id: string; token: string },
-    { inMs, because, readings, endpoints = null, failed = 0, seenAtMs = null }: Postponement,
+    { inMs, because, responses, endpoints = null, failed = 0, seenAtMs = null }: Postponement,
   ): Promise<boolean> {
-    const noted = readings === null ? [] : [{ name: 'readings', value: JSON.stringify(readings) }];
+    const noted = responses === null ? [] : [{ name: 'responses', value: JSON.stringify(responses) }];
     const seen = seenAtMs === null ? [] : [{ name: 'seenAt', value: String(seenAtMs) }];
-    const isRead = readings !== null;
+    const isRead = responses !== null;
     return scripts.postponeCheck(this.#redis, {
       keys: this.#keys,
       args: {
@@ -222,8 +222,8 @@ export class CheckStore {
   }
 
   ending({ id, token, statement }: ClaimedCheck, ending: Ending): CheckEnding {
-    const { state, because, proof, readings, endpoints, logs, from, isHeld } = ending;
-    const fields = ['because', because, 'readings', JSON.stringify(readings)];
+    const { state, because, proof, responses, endpoints, logs, from, isHeld } = ending;
+    const fields = ['because', because, 'responses', JSON.stringify(responses)];
     return {
       base: this.#keys.checks,
       id,

@@ -9,7 +9,7 @@ export type RedisClient = Redis | Cluster;
  * Version of the stored data. Every log entry carries that of its writer, and Redis that of all; no version counts as 0. It
  * grows with every change that an earlier program could not read.
  */
-export const SCHEMA_VERSION = 6;
+export const SCHEMA_VERSION = 7;
 
 const FOLDER = new URL('./commands/', import.meta.url);
 

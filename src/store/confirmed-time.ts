@@ -76,7 +76,7 @@ function clocksOf(found: Awaited<ReturnType<typeof scripts.readClock>>): ReadClo
 const EVERY_MS = 1_000;
 
 /** A read that took longer leaves the time of the response too uncertain. */
-const LONGEST_READING_MS = 10_000;
+const LONGEST_READ_MS = 10_000;
 
 /** As in commands/confirm-time-3.lua. */
 const CLOCK_TOLERANCE_MS = 120_000;
@@ -131,7 +131,7 @@ export class ConfirmedTime {
   readonly #deps: ConfirmedTimeDeps;
   readonly #clocks: OwnClocks;
   #base: Base | null = null;
-  #known: ConfirmedClock | null = null;
+  #confirmed: ConfirmedClock | null = null;
   readonly #comparing: Duty;
 
   constructor(deps: ConfirmedTimeDeps) {
@@ -155,17 +155,17 @@ export class ConfirmedTime {
   }
 
   /** Null before the first round. */
-  get known(): ConfirmedClock | null {
-    return this.#known;
+  get confirmed(): ConfirmedClock | null {
+    return this.#confirmed;
   }
 
   /** True when reminders and closings may use a Redis time just read. A time that jumped since the last round may not. */
   mayActAt(redisMs: number): boolean {
-    if (this.#known === null || this.#known.isHeld) return false;
+    if (this.#confirmed === null || this.#confirmed.isHeld) return false;
     if (this.#base === null) return true;
     const { redisMs: fromMs, untilMs } = this.#base;
     // The base is a confirmed time, so the known offset of Redis time is subtracted.
-    const { state, jumpMs } = this.#known;
+    const { state, jumpMs } = this.#confirmed;
     const offMs = state === 'steady' ? 0 : (jumpMs ?? 0);
     return Math.abs(redisMs - offMs - fromMs - (this.#clocks.monotonicMs() - untilMs)) <= CLOCK_TOLERANCE_MS;
   }
@@ -173,7 +173,7 @@ export class ConfirmedTime {
   /** Returns the time up to a just-read Redis time that has certainly passed, ms. */
   certainMs(redisMs: number): number {
     if (this.mayActAt(redisMs)) return redisMs;
-    return Math.min(redisMs, this.#known?.confirmedMs ?? 0);
+    return Math.min(redisMs, this.#confirmed?.confirmedMs ?? 0);
   }
 
   /** Compares the clocks, and moves the confirmed time on. Null where Redis took too long to answer. */
@@ -184,7 +184,7 @@ export class ConfirmedTime {
     const clock = await readConfirmedTime(redis, keys);
     const untilMs = monotonicMs();
     const { redisMs } = clock;
-    if (untilMs - fromMs > LONGEST_READING_MS) return null;
+    if (untilMs - fromMs > LONGEST_READ_MS) return null;
     const base = this.#base;
     const after = clocksOf(
       await scripts.confirmTime(redis, {
@@ -205,8 +205,8 @@ export class ConfirmedTime {
       }),
     );
     this.#measureFrom(after, { redisMs, fromMs, untilMs });
-    const before = this.#known ?? { ...after.clock, state: 'steady', isHeld: false };
-    this.#known = after.clock;
+    const before = this.#confirmed ?? { ...after.clock, state: 'steady', isHeld: false };
+    this.#confirmed = after.clock;
     this.#deps.onCompared(after.clock, before);
     return after.clock;
   }

@@ -185,9 +185,7 @@ export async function disconnect(redis: RedisClient): Promise<void> {
   redis.disconnect();
 }
 
-/**
- * Joins the writes of one turn of the event loop, for a fraction of their cost. They retain their order, and that turn.
- */
+/** Joins the writes of one turn of the event loop, for a fraction of their cost. They retain their order, and that turn. */
 function combineWrites(redis: Redis): void {
   redis.on('connect', () => {
     const { stream } = redis;

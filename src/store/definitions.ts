@@ -108,7 +108,7 @@ export function membersOf(
   { at, graceSpanMs, isBack, before }: Joining,
 ): { joined: StoredSubscription['joined']; left: StoredSubscription['left'] } {
   const had = new Set([...receivers, ...awayReceivers]);
-  const isKnown = (name: string): boolean =>
+  const wasMember = (name: string): boolean =>
     had.has(name) || isBack.has(name) || next.subjects.some((subject) => before.get(subject)?.has(name));
   const recent = Object.entries(left).filter(([, { atMs }]) => at.atMs - atMs < graceSpanMs);
   const leaving = receivers.map((name) => [name, { atMs: at.atMs, joined: joined[name] ?? null }] as const);
@@ -116,7 +116,7 @@ export function membersOf(
   return {
     joined: Object.fromEntries(
       next.receivers.flatMap((name) => {
-        const place = isKnown(name) ? joined[name] : all.has(name) ? all.get(name)?.joined : at;
+        const place = wasMember(name) ? joined[name] : all.has(name) ? all.get(name)?.joined : at;
         return place == null ? [] : [[name, place]];
       }),
     ),

@@ -15,19 +15,19 @@ import { storedMs } from './stored.ts';
  *
  * | State        | Redis                                             | Commits     | Moves                                   |
  * |--------------|---------------------------------------------------|-------------|-----------------------------------------|
- * | known        | has no less than this process has seen: epoch,    | are made    | it has less, had to cut its file,       |
+ * | current      | has no less than this process has seen: epoch,    | are made    | it has less, had to cut its file,       |
  * |              | revision of the config, commits, ticks, an entry, |             | stopped with the machine, or lost a     |
  * |              | its heartbeat                                     |             | heartbeat ─► behind, in the next epoch  |
  * | behind       | went back, and a config is not written            | are refused | whose config was the newest that was    |
  * |              | to it yet                                         |             | seen, or after 10 s the relay, writes   |
  * |              |                                                   |             | it ─► synchronised; again less          |
  * |              |                                                   |             | ─► behind, in the next epoch            |
- * | synchronised | as known; the log has `storage_restored`          | are made    | as known                                |
+ * | synchronised | as current; the log has `storage_restored`        | are made    | as current                              |
  *
  * A process that finds a larger epoch than its own adopts its state. Each stores its SeenFile outside Redis, and in it the
  * next epoch before that begins: no epoch is used twice as long as one file with it remains.
  */
-export type EpochState = 'known' | 'behind' | 'synchronised';
+export type EpochState = 'current' | 'behind' | 'synchronised';
 
 /** The current epoch: `atMs` is its start (Redis time), null for the first. */
 export type BegunEpoch = { epoch: number; atMs: number | null };
@@ -71,7 +71,7 @@ export class Epoch {
   readonly #deps: EpochDeps;
   #seen: Seen = NOTHING_SEEN;
   #atMs: number | null = null;
-  #state: EpochState = 'known';
+  #state: EpochState = 'current';
   #loss: keyof typeof LOSSES | null = null;
   #run: SeenRun = { boot: null, server: null, isClosed: false };
   #isServerRead = false;
@@ -237,7 +237,7 @@ export class Epoch {
     // A commit may have been made since Redis sent this reply.
     this.#seen = seen.epoch === this.#seen.epoch ? furthest(seen, this.#seen) : seen;
     this.#atMs = restore.atMs;
-    this.#state = state === '' ? 'known' : state;
+    this.#state = state === '' ? 'current' : state;
     if (state === 'behind' && this.#noticed?.epoch !== restore.epoch) {
       this.#noticed = restore;
       this.#deps.onRestored(restore);

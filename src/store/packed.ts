@@ -60,7 +60,7 @@ export function unpackedBytes(stored: string): number {
 
 /**
  * Restores a packed text. Any other text is returned as it is, and so is a damaged one, which is no JSON. What lacks a part may
- * unpack to other content: its length tells it.
+ * unpack to other content: its length shows it.
  */
 export function unpack(stored: string): string {
   const [head, length] = PACKED.exec(stored) ?? [];

@@ -97,11 +97,11 @@ export async function readWaits(
   const kinds = new Map<string, { kind: string; count: number; longestSeconds: number }>();
   for (const { kind, count, oldestMs } of await Promise.all([...rows, second])) {
     const seconds = oldestMs === null ? 0 : Math.max(0, nowMs - oldestMs) / 1_000;
-    const known = kinds.get(kind) ?? { kind, count: 0, longestSeconds: 0 };
+    const sum = kinds.get(kind) ?? { kind, count: 0, longestSeconds: 0 };
     kinds.set(kind, {
       kind,
-      count: known.count + count,
-      longestSeconds: Math.max(known.longestSeconds, seconds),
+      count: sum.count + count,
+      longestSeconds: Math.max(sum.longestSeconds, seconds),
     });
   }
   return [...kinds.values()];

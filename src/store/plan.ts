@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
 import type { PlannedPoll } from '../domain/cadence/next-poll.ts';
 import { isFollowed } from '../domain/changes/second-source.ts';
 import { ENDPOINT_GROUPS, type EndpointGroup, endpointGroupKinds } from '../domain/subjects/kinds.ts';
@@ -31,9 +32,9 @@ export type ClaimResult = {
 };
 
 /** The lanes of polls, which decide the order among those that wait. */
-export const LANES = ['fair', 'overdue', 'first', 'asked', 'failing', 'suspect', 'probe', 'spare'] as const;
+export const LANE = z.enum(['fair', 'overdue', 'first', 'requested', 'failing', 'suspect', 'probe', 'spare']);
 
-export type Lane = (typeof LANES)[number];
+export type Lane = z.infer<typeof LANE>;
 
 /** The end of a poll: `back` made none, or learned nothing of the subject. */
 export type PollEnd = 'next' | 'failed' | 'back' | 'finish';

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { type ImportedState, promisedBy } from '../domain/quotes/promised.ts';
 import { vaultUnseenUntilMs } from '../domain/quotes/quote-vault.ts';
 import type { RouteDefinition } from '../domain/quotes/route.ts';
@@ -9,7 +8,7 @@ import type { RedisClient } from './commands.ts';
 import type { StoredSubscription } from './definitions.ts';
 import type { ImportedQuotes } from './imported-quotes.ts';
 import type { Keys } from './keys.ts';
-import { LANES, type Lane, type PlanClock, REDIS_TIME } from './plan.ts';
+import { LANE, type Lane, type PlanClock, REDIS_TIME } from './plan.ts';
 import { groupOfMember, parseMember } from './plan-members.ts';
 import { priceOf } from './plan-state.ts';
 import type { Registry } from './registry.ts';
@@ -56,8 +55,6 @@ export type PollStart = SubjectEntry & {
   /** Subscription key -> `<ms of the claim>:<the same time on the upstream's clock, seconds>`, as far as it is known. */
   subscribedAt: ReadonlyMap<string, string>;
 };
-
-const LANE = z.enum(LANES);
 
 /** Longest delay with which a poll retains its slot; later ones get another, so that no second has more than its share. */
 const LATE_MS = 30;
@@ -181,7 +178,7 @@ async function readStart(deps: PollReaders, started: StartedRow): Promise<PollSt
   const { subject, route: sweepScope } = parseMember(member);
   const { token, inMs, lateMs, virtual, fails, isRequested } = row;
   const { planMs, redisMs, ...rest } = shared;
-  const known = subjects.known(subject, row);
+  const entry = subjects.entryOf(subject, row);
   const quote = row.imported === null ? null : await importedQuotes.read(subject, row.imported, row.verdict);
   const nowMs = Math.floor(redisMs + inMs);
   return {
@@ -197,12 +194,12 @@ async function readStart(deps: PollReaders, started: StartedRow): Promise<PollSt
     lateMs,
     fails,
     nowMs,
-    ...known,
-    promised: quote?.verdict === 'valid' ? promisedBy(quote.quote) : known.promised,
+    ...entry,
+    promised: quote?.verdict === 'valid' ? promisedBy(quote.quote) : entry.promised,
     facts: parseFacts(row.facts, nowMs),
     open: openOf(deps, subject, started),
     imported: quote,
-    unseenUntilMs: await unseenUntil(subject, known, importedQuotes),
+    unseenUntilMs: await unseenUntil(subject, entry, importedQuotes),
     route: row.route === null ? null : await registry.readRoute(routeOf(subject), row.route),
     sweep: sweepScope === null ? null : row.sweep,
     subscribedAt: new Map(Object.entries(row.sinces)),

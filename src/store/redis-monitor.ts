@@ -58,7 +58,7 @@ type MonitoredConnection = {
  *                                                      file, or permits no rewrite ─► whole
  *   rewriting  a rewrite was begun                     it has ended ─► whole, or damaged
  */
-type FileState = 'whole' | 'damaged' | 'rewriting';
+type RewriteState = 'whole' | 'damaged' | 'rewriting';
 
 /** Monitors whether Redis answers, by a command on each connection that was quiet for a second, and its persistence. */
 export class RedisMonitor {
@@ -72,7 +72,7 @@ export class RedisMonitor {
   #reportedAt = 0;
   #persistence: Persistence | null = null;
   #clockSkewMs: number | null = null;
-  #file: FileState = 'whole';
+  #file: RewriteState = 'whole';
   #rewriteAt = 0;
 
   constructor(options: MonitorOptions) {

@@ -61,11 +61,11 @@ export class Registry {
       .hlen(receivers)
       .hlen(subscriptions)
       .exec();
-    const [claimKeys, known, ended, named, defined] = COUNTS.parse(replies?.map(([, count]) => count));
+    const [claimKeys, trackedCount, ended, named, defined] = COUNTS.parse(replies?.map(([, count]) => count));
     const { own } = this.definitions;
     if ((named === 0 && own.receivers.length > 0) || (defined === 0 && own.subscriptions.size > 0))
       return true;
-    return own.subscriptions.size > 0 ? claimKeys <= known - ended : claimKeys < known - ended;
+    return own.subscriptions.size > 0 ? claimKeys <= trackedCount - ended : claimKeys < trackedCount - ended;
   }
 
   /** Omits subjects that are tracked by themselves, and receivers that were made through the API. */
@@ -90,12 +90,12 @@ export class Registry {
 
   /** Returns all receivers that are stored, also removed ones, unordered. */
   async receivers(): Promise<StoredReceiver[]> {
-    const known: StoredReceiver[] = [];
+    const receivers: StoredReceiver[] = [];
     for (const [name, text] of Object.entries(await this.redis.hgetall(this.keys.receivers))) {
       const receiver = this.definitions.receiver(name, text) ?? (await this.#rewriteReceiver(name));
-      if (receiver !== null) known.push(receiver);
+      if (receiver !== null) receivers.push(receiver);
     }
-    return known;
+    return receivers;
   }
 
   async #rewriteReceiver(name: string): Promise<StoredReceiver | null> {
@@ -187,13 +187,13 @@ export class Registry {
   async readSubscriptions(
     texts: Iterable<readonly [string, string]>,
   ): Promise<Map<string, StoredSubscription>> {
-    const known = new Map<string, StoredSubscription>();
+    const subscriptions = new Map<string, StoredSubscription>();
     for (const [name, text] of texts) {
       const subscription =
         this.definitions.subscription(name, text) ?? (await this.#rewriteSubscription(name));
-      if (subscription !== null) known.set(name, subscription);
+      if (subscription !== null) subscriptions.set(name, subscription);
     }
-    return known;
+    return subscriptions;
   }
 
   async #rewriteSubscription(name: string): Promise<StoredSubscription | null> {

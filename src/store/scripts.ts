@@ -212,7 +212,7 @@ export const scripts = {
       basis: arg.optional(arg.json),
     },
     reply: reply.fields({
-      outcome: reply.oneOf('committed', 'already', 'superseded', 'gone', 'taken', 'behind', 'outdated'),
+      outcome: reply.oneOf('committed', 'already', 'superseded', 'gone', 'used', 'behind', 'outdated'),
       commit: reply.text,
       entry: reply.text,
       claimKeys: reply.text,
@@ -248,9 +248,9 @@ export const scripts = {
       entry: arg.text,
     },
     reply: reply.fields({
-      result: reply.oneOf('known', 'behind'),
+      result: reply.oneOf('current', 'behind'),
       epoch: reply.number,
-      state: reply.oneOf('', 'known', 'behind', 'synchronised'),
+      state: reply.oneOf('', 'current', 'behind', 'synchronised'),
       atMs: reply.optional(reply.text),
       revision: reply.number,
       digest: reply.text,
@@ -379,7 +379,7 @@ export const scripts = {
     file: 'end-check-1',
     keys: ['checks'],
     args: { ending: arg.json },
-    reply: reply.oneOf('ended', 'gone', 'taken'),
+    reply: reply.oneOf('ended', 'gone', 'used'),
   }),
   /** Ends the state "behind" of Redis: the config is synchronised. */
   endEpoch: script({
@@ -429,13 +429,6 @@ export const scripts = {
     keys: ['checksCursor', 'checksLease', 'checks'],
     args: { fence: arg.text, from: arg.text, to: arg.text, payments: arg.list(arg.json) },
     reply: reply.fields({ isDone: reply.flag, begun: reply.number }),
-  }),
-  /** Removes a subject whose tracking has ended: the events that were committed for it are gone as well. */
-  forgetTracked: script({
-    file: 'forget-tracked-4',
-    keys: ['tracked', 'trackingEnded', 'importedQuotes', 'verdicts'],
-    args: { subject: arg.text, isImported: arg.flag },
-    reply: reply.flag,
   }),
   /** Frees the leases and the turn that processes hold which are gone. */
   freeLeases: script({
@@ -654,7 +647,7 @@ export const scripts = {
       before: arg.optional(arg.text),
       most: arg.number,
     },
-    reply: reply.oneOf('stored', 'full', 'changed', 'taken', 'missing'),
+    reply: reply.oneOf('stored', 'full', 'changed', 'exists', 'missing'),
   }),
   /** Quarantines an unreadable entry of the log. */
   quarantine: script({
@@ -821,6 +814,13 @@ export const scripts = {
     args: { name: arg.text },
     reply: reply.flag,
   }),
+  /** Removes a subject whose tracking has ended: the events that were committed for it are gone as well. */
+  removeTracked: script({
+    file: 'remove-tracked-4',
+    keys: ['tracked', 'trackingEnded', 'importedQuotes', 'verdicts'],
+    args: { subject: arg.text, isImported: arg.flag },
+    reply: reply.flag,
+  }),
   /** Renews claims of checks that are worked on. */
   renewChecks: script({
     file: 'renew-checks-1',
@@ -851,7 +851,7 @@ export const scripts = {
     args: { token: arg.text, leaseMs: arg.number },
     reply: reply.flag,
   }),
-  /** Records that a process is alive, and renews the leases of its taken claims. */
+  /** Records that a process is alive, and renews the leases of its started claims. */
   renewPolls: script({
     file: 'renew-polls-1',
     keys: ['plan'],

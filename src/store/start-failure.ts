@@ -55,7 +55,7 @@ export function reasonOfOutput(output: string): string {
 
 /** Returns the remedy for such a reason; null where it does not concern the files. */
 export function remedyOf(reason: string, dataDir: string): string | null {
-  if (/no space left|disk full/i.test(reason)) return `make room on the disk of ${dataDir}`;
+  if (/no space left|disk full/i.test(reason)) return `free space on the disk of ${dataDir}`;
   if (/read-only file system/i.test(reason)) return `make the file system of ${dataDir} writable`;
   if (/permission denied|not permitted/i.test(reason)) {
     return `give all files in ${dataDir} to the user that runs the daemon (chown -R)`;

@@ -64,7 +64,7 @@ export type Commit = {
 
 /**
  * The result of a commit. `committed` once for its content, also where a client library has sent it twice; `already` where
- * another commit has stored the same. `gone` and `taken` only where a check was to end, `outdated` only where the state before
+ * another commit has stored the same. `gone` and `used` only where a check was to end, `outdated` only where the state before
  * was not read. `seenAtMs` is that state's then.
  */
 export type CommitResult = {
@@ -112,7 +112,7 @@ export class SubjectStore {
   ): SubjectEntry | null {
     const stored = this.#held.get(subject, { mayBeNew });
     if (stored === null) return null;
-    const entry = this.known(subject, { ...stored, polledAtMs: null, promised: '' });
+    const entry = this.entryOf(subject, { ...stored, polledAtMs: null, promised: '' });
     const isCurrent = status === null || entry.snapshot?.status.toLowerCase() === status;
     return isCurrent ? { ...entry, basis: basisOf(stored) } : null;
   }
@@ -128,7 +128,7 @@ export class SubjectStore {
   ): Promise<SubjectEntry[]> {
     if (subjects.length === 0) return [];
     const keys = this.#keys;
-    const known = new Map<SubjectId, SubjectEntry>();
+    const entries = new Map<SubjectId, SubjectEntry>();
     for (const [endpointGroup, some] of Map.groupBy(subjects, this.#keys.groupOf)) {
       const [subjectPrefix, claimsPrefix] = [keys.subject(''), keys.claims('')];
       const stored = await scripts.readSubjects(this.#redis, {
@@ -137,10 +137,10 @@ export class SubjectStore {
       });
       stored.forEach((one, index) => {
         const subject = some[index];
-        if (subject !== undefined) known.set(subject, this.known(subject, one));
+        if (subject !== undefined) entries.set(subject, this.entryOf(subject, one));
       });
     }
-    return subjects.map((subject) => known.get(subject) ?? UNSEEN_SUBJECT);
+    return subjects.map((subject) => entries.get(subject) ?? UNSEEN_SUBJECT);
   }
 
   /** Returns subjects with a snapshot, the last changed first; `from` is the last one of the previous call. */
@@ -185,9 +185,9 @@ export class SubjectStore {
     this.#countCursor = cursor;
     const members = rows.filter((_, index) => index % 2 === 0).map(parseMember);
     const subjects = members.flatMap(({ subject, route }) => (route === null ? subject : []));
-    const known = await this.#read(subjects, { areShown: false, isWhole: false });
+    const entries = await this.#read(subjects, { areShown: false, isWhole: false });
     const counted = subjects.flatMap((subject, index) => {
-      const snapshot = known[index]?.snapshot ?? null;
+      const snapshot = entries[index]?.snapshot ?? null;
       return snapshot === null ? [] : [{ subject, commit: snapshot.commit, ...countOf(subject, snapshot) }];
     });
     return scripts.recount(this.#redis, {
@@ -197,7 +197,7 @@ export class SubjectStore {
   }
 
   /** Builds the state of a subject from its stored fields. Entries of another shape are reported and omitted. */
-  known(subject: SubjectId, stored: StoredSubject): SubjectEntry {
+  entryOf(subject: SubjectId, stored: StoredSubject): SubjectEntry {
     return {
       snapshot: this.#snapshot(subject, stored.snapshot),
       claims: this.#claims(subject, stored.claims),

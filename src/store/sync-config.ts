@@ -72,7 +72,7 @@ export async function syncConfig(
   );
   const claimKeys = new Map(named.map((one) => [claimKey(one.subscription, one.subject), one.subject]));
   await splitKeys(synced, wanted, named);
-  const { stored, known, suspended, storedKeys } = await readWanted(registry);
+  const { stored, times, suspended, storedKeys } = await readWanted(registry);
   const { continued: goesOn, stays } = planKeys(storedKeys, named);
   const present = new Set(wanted.receivers.map(({ name }) => name));
   const reload = { stored: storedKeys, named, continued: goesOn, stays, suspended, present };
@@ -80,7 +80,7 @@ export async function syncConfig(
   const ended = new Set(leaving.ended);
   // Suspended subscription keys are wanted like those that stay.
   const remaining = new Set(
-    [...known.keys(), ...leaving.narrowed.map(({ key }) => key)].filter((key) => !ended.has(key)),
+    [...times.keys(), ...leaving.narrowed.map(({ key }) => key)].filter((key) => !ended.has(key)),
   );
   const continued = [...goesOn, ...leaving.narrowed];
   // The definitions of new subscriptions are stored before their subscription keys.
@@ -117,7 +117,7 @@ export async function syncConfig(
   ]);
   epoch.noteRevision(Number(revision), wanted.digest);
   const isContinued = new Set(continued.map(({ key }) => key));
-  const missing = [...claimKeys].filter(([key]) => !known.has(key) && !isContinued.has(key));
+  const missing = [...claimKeys].filter(([key]) => !times.has(key) && !isContinued.has(key));
   await addSubscriptionKeys(
     synced,
     missing.map(([key, subject]) => ({ key, subject, atMs: epoch.startOf(key), from: [] })),
@@ -126,7 +126,7 @@ export async function syncConfig(
     registry,
     missing.map(([key]) => key),
   );
-  epoch.starts = new Map([...known, ...starts]);
+  epoch.starts = new Map([...times, ...starts]);
   await suspensions.complete(making, fence);
 }
 
@@ -170,10 +170,10 @@ async function readWanted(registry: Registry) {
   const stored = Object.entries(await registry.redis.hgetall(registry.keys.wanted)).filter(
     ([key]) => !isTrackedKey(key),
   );
-  const known = new Map(stored.flatMap(([key, at]) => (/^\d+$/.test(at) ? [[key, Number(at)]] : [])));
+  const times = new Map(stored.flatMap(([key, at]) => (/^\d+$/.test(at) ? [[key, Number(at)]] : [])));
   const suspended = await registry.suspensions.states();
-  const definitions = await registry.subscriptions([...known.keys()]);
-  const storedKeys = [...known].map(([key, atMs]) => {
+  const definitions = await registry.subscriptions([...times.keys()]);
+  const storedKeys = [...times].map(([key, atMs]) => {
     const { subscription, receivers: narrowed } = parseClaimKey(key);
     const all = definitions.get(subscription)?.receivers ?? [];
     // A suspended subscription key counts for its own receivers, whatever its subscription has meanwhile.
@@ -181,7 +181,7 @@ async function readWanted(registry: Registry) {
     const receivers = narrowed === null ? all : all.filter((name) => narrowed.includes(name));
     return { key, atMs, receivers };
   });
-  return { stored, known, suspended, storedKeys };
+  return { stored, times, suspended, storedKeys };
 }
 
 /**
@@ -194,13 +194,13 @@ async function splitKeys(
   named: readonly SubscribedSubject[],
 ): Promise<void> {
   const { registry, fence } = synced;
-  const { storedKeys, suspended, known } = await readWanted(registry);
+  const { storedKeys, suspended, times } = await readWanted(registry);
   const receivers = new Map(wanted.subscriptions.map((one) => [one.name, one.receivers]));
   const isGraced = wanted.graceSpanMs > 0;
   const parts = partKeys({ stored: storedKeys, named, suspended, receivers }, { isGraced });
   if (parts.length === 0) return;
   const stampMs = await readStamp(registry.redis, registry.keys);
-  await continueKeys(synced, parts, { isWanted: (key) => known.has(key), stampMs });
+  await continueKeys(synced, parts, { isWanted: (key) => times.has(key), stampMs });
   await registry.suspensions.part(parts, fence);
   const wholes = [...new Set(parts.flatMap(({ from }) => from))];
   await removeSubscriptionKeys(synced, wholes, new Set(parts.map(({ subject }) => subject)));
@@ -219,10 +219,10 @@ async function syncReceivers(
   const left = new Set(stored.flatMap(({ name, removed }) => (removed ? [name] : [])));
   const own = receivers.filter(({ name }) => !addedReceivers?.has(name));
   // A cursor that was lost alone: the log is read from the beginning, and the facts show earlier deliveries.
-  const known = new Set(stored.map(({ name }) => name));
+  const existing = new Set(stored.map(({ name }) => name));
   for (const chunk of chunks(own, CHUNK))
     await fence.write(
-      chunk.map(({ name }) => ['HSETNX', keys.cursors, name, known.has(name) ? '0-0' : newestEntry]),
+      chunk.map(({ name }) => ['HSETNX', keys.cursors, name, existing.has(name) ? '0-0' : newestEntry]),
     );
   await writeReceivers(
     synced,

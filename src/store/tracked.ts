@@ -144,7 +144,7 @@ export class TrackedStore {
     this.#cursor = next;
     for (const subject of some) await this.#untrack(subject, beforeMs);
     for (const subject of ended) {
-      await scripts.forgetTracked(this.#redis, { keys, args: { subject, isImported: isImported(subject) } });
+      await scripts.removeTracked(this.#redis, { keys, args: { subject, isImported: isImported(subject) } });
     }
   }
 }

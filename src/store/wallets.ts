@@ -67,7 +67,7 @@ export type WalletFacts = {
 export type WalletFact =
   | Exclude<keyof WalletFacts, 'polled' | 'ingestedAtMs' | 'same' | 'arrivals' | 'limits'>
   | `arrivals:${keyof ArrivalTally}`
-  | `${'polled' | 'virtual' | 'taken' | 'same' | 'limit' | 'limitAt'}:${Listing}`;
+  | `${'polled' | 'virtual' | 'ingested' | 'same' | 'limit' | 'limitAt'}:${Listing}`;
 
 /** Facts to store of a wallet. */
 export type NotedFacts = { [fact in WalletFact]?: number | string };
@@ -92,8 +92,8 @@ export function parseFacts(stored: { readonly [field: string]: string }, nowMs: 
   for (const listing of LISTINGS) {
     const atMs = time(`polled:${listing}`);
     if (atMs > 0) polled[listing] = { atMs, virtual: number(`virtual:${listing}`) };
-    const taken = time(`taken:${listing}`);
-    if (taken > 0) ingestedAtMs[listing] = taken;
+    const ingested = time(`ingested:${listing}`);
+    if (ingested > 0) ingestedAtMs[listing] = ingested;
     const fingerprint = stored[`same:${listing}`];
     if (fingerprint) same[listing] = fingerprint;
     const limitAtMs = time(`limitAt:${listing}`);
@@ -178,7 +178,7 @@ function bytesOf(wallet: SubjectId, { version, transfers }: OpenTransfers): numb
 }
 
 /** The states of a wallet's first sweep: it is running, or a cursor was refused. In the order of their scores. */
-export const UNSWEPT_STATES = ['reading', 'broken'] as const;
+export const UNSWEPT_STATES = ['sweeping', 'broken'] as const;
 
 export type UnsweptState = (typeof UNSWEPT_STATES)[number];
 
@@ -249,8 +249,8 @@ export class WalletStore {
     for (const wallet of wallets) {
       const key = this.#keys.open(wallet);
       const field = openField(subject);
-      const [known] = isOver ? [] : parseOpen({ [field]: (await this.#redis.hget(key, field)) ?? '' });
-      const state = isOver ? null : openText({ ...transfer, headAtMs: known?.headAtMs ?? null });
+      const [before] = isOver ? [] : parseOpen({ [field]: (await this.#redis.hget(key, field)) ?? '' });
+      const state = isOver ? null : openText({ ...transfer, headAtMs: before?.headAtMs ?? null });
       const version = randomBytes(6).toString('base64url');
       await scripts.noteOpen(this.#redis, { keys: { open: key }, args: { field, state, version } });
     }
@@ -285,13 +285,13 @@ export function openSumText(open: OpenAmount | null): string {
   if (open === null) return '';
   const { state, route, sent, since } = open;
   const key = tokenKey(sent.chainId ?? '', sent.token ?? '');
-  const isKnown = TOKEN.test(key) && AMOUNT.test(sent.amount ?? '');
-  const parts = isKnown ? partsOf(sent.amount ?? '') : '';
-  return [state, route, isKnown ? key : '', parts, since].join('|');
+  const isReadable = TOKEN.test(key) && AMOUNT.test(sent.amount ?? '');
+  const parts = isReadable ? limbsOf(sent.amount ?? '') : '';
+  return [state, route, isReadable ? key : '', parts, since].join('|');
 }
 
-/** Splits an amount into parts, the lowest first: `12,1` for 10^12 + 12. */
-function partsOf(amount: string): string {
+/** Splits an amount into limbs, the lowest first: `12,1` for 10^12 + 12. */
+function limbsOf(amount: string): string {
   const parts: string[] = [];
   for (let end = amount.length; end > 0; end -= PART_DIGITS) {
     parts.push(String(Number(amount.slice(Math.max(0, end - PART_DIGITS), end))));
@@ -301,20 +301,20 @@ function partsOf(amount: string): string {
 
 /** Reads the open transfers: a bounded number of fields and one entry per state, however many there are. */
 export async function readOpenTransfers(redis: RedisClient, keys: Keys): Promise<OpenSums> {
-  const root = `${keys.counts}:open`;
+  const base = `${keys.counts}:open`;
   const [stored, ...firsts] = await Promise.all([
-    redis.hgetall(root),
-    ...OPEN_STATES.map((state) => redis.zrange(`${root}:${state}`, '0', '0', 'WITHSCORES')),
+    redis.hgetall(base),
+    ...OPEN_STATES.map((state) => redis.zrange(`${base}:${state}`, '0', '0', 'WITHSCORES')),
   ]);
   const sums = Object.entries(stored).flatMap(([field, count]) => {
     const [state, route = '', token = '', part] = field.split('|');
-    const known = OPEN_STATES.find((one) => one === state);
-    if (known === undefined || part !== undefined) return [];
+    const open = OPEN_STATES.find((one) => one === state);
+    if (open === undefined || part !== undefined) return [];
     const amount = Array.from({ length: MOST_PARTS }, (_, index) =>
       whole(stored[`${field}|${index}`]),
     ).reduceRight((sum, one) => sum * 10n ** BigInt(PART_DIGITS) + one, 0n);
     const [chainId = '', address = ''] = token.split(':');
-    return [{ state: known, route, chainId, token: address, count: Number(whole(count)), amount }];
+    return [{ state: open, route, chainId, token: address, count: Number(whole(count)), amount }];
   });
   const oldest = OPEN_STATES.map((state, index) => {
     const since = firsts[index]?.[1];

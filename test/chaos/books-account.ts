@@ -17,9 +17,9 @@ export function differencesOf(reports: readonly [BooksReport, BooksReport], trut
     found.push(`${first.day} ends at ${first.to}, the next day begins at ${second.from}`);
   if (first.state !== 'closed') found.push(`${first.day} is ${first.state}, and should be closed by now`);
   const [rows, laterRows] = [rowsOf(first), rowsOf(second)];
-  const known = new Set(truth.transfers.map(({ subject }) => subject));
+  const made = new Set(truth.transfers.map(({ subject }) => subject));
   for (const subject of new Set([...rows.keys(), ...laterRows.keys()])) {
-    if (!known.has(subject)) found.push(`${subject} is in the books, and was not made`);
+    if (!made.has(subject)) found.push(`${subject} is in the books, and was not made`);
   }
   for (const one of truth.transfers) {
     found.push(...differencesOfOne(laterRows.get(one.subject) ?? rows.get(one.subject), one));

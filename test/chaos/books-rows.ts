@@ -40,7 +40,7 @@ export function rowDifferences({ report, day, lives, dayOf }: Account): string[]
       (startDay <= day && day <= endDay) || named.has(subject) || proofDays.some((one) => one === day);
     if (row === undefined) return isOfDay ? [`${report.day}: no row of ${subject}`] : [];
     if (!isOfDay && !proofDays.includes(null))
-      return [`${report.day}: a row of ${subject}, of which nothing was to be said`];
+      return [`${report.day}: a row of ${subject}, of which nothing was to be reported`];
     const found: string[] = [];
     const words = proofWords(transfer, { day, dayOf, isEnded: endDay <= day });
     if (!words.has(row.proof))

@@ -9,12 +9,12 @@ import { CHECKED_CHAINS } from '../support/lying-orders.ts';
 import { PostgresProcess } from '../support/postgres-process.ts';
 import { RedisProcess } from '../support/redis-process.ts';
 import { differencesOf } from './books-account.ts';
-import { CLOSE_AFTER_MS, configOf, ENV, OVERDUE_AFTER_MS, startSandbox } from './books-parts.ts';
-import { type Reports, readLog, readReports, storeRows, unnoticedIn, writeCounts } from './books-reading.ts';
+import { CLOSE_AFTER_MS, configOf, ENV, OVERDUE_AFTER_MS, startSandbox } from './books-setup.ts';
 import { acceptedOf, type BooksTruth, paymentsSchema, transfersOf } from './books-truth.ts';
 import { ChaosDaemon } from './daemon.ts';
 import { MailServer } from './mail-server.ts';
 import { doMischief } from './mischief.ts';
+import { type Reports, readLog, readReports, storeRows, unnoticedIn, writeCounts } from './read-books.ts';
 import { MoodyReceiver } from './receiver.ts';
 
 /** Input of a run of the books; `later` registers a function that closes a resource at the end. */
@@ -148,7 +148,7 @@ export async function booksRun({
   for (const problem of problems.slice(0, 40)) writeLine(`  ${problem}`);
   const isGood = problems.length === 0;
   if (!isGood)
-    writeLine(`kept in ${await storeRows(problems, { seed, truth: found[0]?.truth, url: postgres.url })}`);
+    writeLine(`stored in ${await storeRows(problems, { seed, truth: found[0]?.truth, url: postgres.url })}`);
   writeLine(
     `mails ${mailServer.arrivals.length}, problems ${problems.length}${isGood ? ': the books balance and agree.' : ''}`,
   );

@@ -93,11 +93,9 @@ export function accountFacts(
     const warnedMs = expiresAtMs - conditions.warnBeforeMs;
     const unfundedFrom = (fromMs: number, toMs = Number.POSITIVE_INFINITY): boolean =>
       seen.some(({ status, doneAtMs }) => UNFUNDED.test(status) && doneAtMs >= fromMs && doneAtMs < toMs);
-    const knownFromMs = Math.min(
-      ...seen.filter(({ status }) => status !== 'unknown').map(({ atMs }) => atMs),
-    );
+    const seenFromMs = Math.min(...seen.filter(({ status }) => status !== 'unknown').map(({ atMs }) => atMs));
     /** A daemon that knows the subject ignores an answer that does not as stale. */
-    const isStale = ({ status, atMs }: Shown): boolean => status === 'unknown' && atMs > knownFromMs;
+    const isStale = ({ status, atMs }: Shown): boolean => status === 'unknown' && atMs > seenFromMs;
     /** An answer so early in a span that a running daemon has reported it before the end. */
     const isShownWithin = (fromMs: number, toMs: number): boolean =>
       seen.some(
@@ -155,15 +153,15 @@ export function accountFacts(
    * True when a step was shown so after an answer with the same status without it: otherwise it is reported with the status. The
    * next answer after a failed step may show its refund, and then no longer shows the failure.
    */
-  function isShown(subject: string, part: 'failed' | 'refunded', stands: string): boolean {
-    const list = (bySubject.get(subject) ?? []).filter(({ status }) => status === stands);
+  function isShown(subject: string, part: 'failed' | 'refunded', expected: string): boolean {
+    const list = (bySubject.get(subject) ?? []).filter(({ status }) => status === expected);
     const isSo = ({ steps }: Shown) => steps[part] > 0;
     const at = list.findIndex(isSo);
-    return at > 0 && list.slice(0, at).some(isTaken) && list.slice(at).filter(isSo).some(isTaken);
+    return at > 0 && list.slice(0, at).some(isStored) && list.slice(at).filter(isSo).some(isStored);
   }
 
   /** True when the daemon surely stored an answer: it sent the same request again before it was killed. */
-  function isTaken(showing: Shown): boolean {
+  function isStored(showing: Shown): boolean {
     const killedMs = conditions.away.find(({ fromMs }) => fromMs > showing.atMs)?.fromMs;
     const isRequestedAgain = (bySubject.get(showing.id) ?? []).some(
       ({ isPage, atMs }) => isPage === showing.isPage && atMs > showing.doneAtMs && atMs < (killedMs ?? 0),

@@ -78,7 +78,7 @@ const bodies = new Map<string, Body[]>([
   ['/api/v3/quotes/exactOut', [openBody({ destinationAmount: AMOUNT })]],
   ['/api/v3/quotes/single', [openBody({ sourceAmount: AMOUNT })]],
 ]);
-const known: Record<'wallets' | 'hashes' | 'uuids' | 'vaults' | 'cursors', string[]> = {
+const existing: Record<'wallets' | 'hashes' | 'uuids' | 'vaults' | 'cursors', string[]> = {
   wallets: [],
   hashes: [],
   uuids: [],
@@ -168,8 +168,8 @@ beforeAll(async () => {
   });
 
   const { wallets, intents } = sandbox.subjects();
-  known.wallets = [...wallets, WALLET];
-  known.hashes = [...intents];
+  existing.wallets = [...wallets, WALLET];
+  existing.hashes = [...intents];
   const page = z.object({
     results: z.array(z.object({ id: z.string(), txHash: z.string().nullish() })),
     nextCursor: z.string().nullable(),
@@ -178,15 +178,15 @@ beforeAll(async () => {
     for (const status of ['', '&status=settled']) {
       const path = `/v1/intents/status?wallet=${wallet}${status}&limit=5`;
       const { results, nextCursor } = page.parse(await right('GET', path));
-      known.hashes.push(...results.flatMap(({ id, txHash }) => [id.replace('intent:', ''), txHash ?? '']));
-      if (nextCursor !== null) known.cursors.push(nextCursor);
+      existing.hashes.push(...results.flatMap(({ id, txHash }) => [id.replace('intent:', ''), txHash ?? '']));
+      if (nextCursor !== null) existing.cursors.push(nextCursor);
     }
   }
   const [erc3009Body] = bodies.get('/v1/deposit-gateway/submit/erc-3009') ?? [];
   const jobs = z.object({ data: z.object({ id: z.string() }) });
   const job = jobs.parse(await right('POST', '/v1/deposit-gateway/submit/erc-3009', erc3009Body));
-  known.uuids = [job.data.id, (await newQuote()).slice('quote:'.length)];
-  known.vaults = [await newVault(), await newVault()];
+  existing.uuids = [job.data.id, (await newQuote()).slice('quote:'.length)];
+  existing.vaults = [await newVault(), await newVault()];
 });
 
 afterAll(async () => {
@@ -370,7 +370,7 @@ function apiKey(): fc.Arbitrary<string | null> {
   );
 }
 
-/** Query strings with known and other names, with known and strange values, or no query at all. */
+/** Query strings with existing and other names, with existing and strange values, or no query at all. */
 function queryOf(): fc.Arbitrary<string> {
   const statuses = ['pending', 'settled', 'unknown', 'PENDING'];
   const name = fc.oneof(
@@ -382,13 +382,13 @@ function queryOf(): fc.Arbitrary<string> {
     { weight: 1, arbitrary: fc.oneof(fc.string(), fc.constantFrom('__proto__', 'wallet[]', 'limit.x')) },
   );
   const cursor = fc
-    .tuple(fc.constantFrom(...known.cursors), fc.array(mutation, { maxLength: 2 }))
+    .tuple(fc.constantFrom(...existing.cursors), fc.array(mutation, { maxLength: 2 }))
     .map(([text, by]) => {
       const content: Body = JSON.parse(Buffer.from(text, 'base64url').toString());
       return Buffer.from(mutated(content, by)).toString('base64url');
     });
   const value = fc.oneof(
-    fc.constantFrom(...known.wallets, ...known.hashes, ...known.uuids, ...known.cursors),
+    fc.constantFrom(...existing.wallets, ...existing.hashes, ...existing.uuids, ...existing.cursors),
     fc.constantFrom(
       ...statuses,
       '1',
@@ -400,14 +400,14 @@ function queryOf(): fc.Arbitrary<string> {
       '8453',
       '',
       '__proto__',
-      `quote:${known.uuids[0]}`,
+      `quote:${existing.uuids[0]}`,
     ),
     cursor,
     fc.uuid(),
     fc.string({ unit: 'binary' }).map((it) => it.toWellFormed()),
   );
   const pair = fc.tuple(name, value);
-  const wallet = fc.tuple(fc.constant('wallet'), fc.constantFrom(...known.wallets));
+  const wallet = fc.tuple(fc.constant('wallet'), fc.constantFrom(...existing.wallets));
   const encode = (pairs: [string, string][]): string => `?${new URLSearchParams(pairs)}`;
   const raw = fc.string({ unit: fc.constantFrom(...'abc=&%[]?/;+.0F') }).map((it) => `?${it}`);
   return fc.oneof(
@@ -419,7 +419,7 @@ function queryOf(): fc.Arbitrary<string> {
   );
 }
 
-/** One segment of a path: known, similar, or arbitrary. An empty segment names nothing. */
+/** One segment of a path: existing, similar, or arbitrary. An empty segment names nothing. */
 function segmentOf(values: readonly string[]): fc.Arbitrary<string> {
   const near = fc
     .tuple(fc.constantFrom(...values), fc.array(damage, { minLength: 1, maxLength: 2 }))
@@ -475,13 +475,13 @@ const ENDPOINTS: Endpoint[] = [
     name: 'GET /v1/deposit-gateway/status',
     shape: 'gateway-job',
     method: 'GET',
-    path: () => segmentOf(known.uuids).map((id) => `/v1/deposit-gateway/status?id=${id}`),
+    path: () => segmentOf(existing.uuids).map((id) => `/v1/deposit-gateway/status?id=${id}`),
   },
   {
     name: 'GET /deposit-gateway/v1/gasless/jobs/{id}',
     shape: 'gateway-job',
     method: 'GET',
-    path: () => segmentOf(known.uuids).map((id) => `/deposit-gateway/v1/gasless/jobs/${id}`),
+    path: () => segmentOf(existing.uuids).map((id) => `/deposit-gateway/v1/gasless/jobs/${id}`),
   },
   {
     name: 'GET /v1/deposit-gateway/{vaultAddress}',
@@ -489,7 +489,7 @@ const ENDPOINTS: Endpoint[] = [
     method: 'GET',
     path: () =>
       fc
-        .tuple(segmentOf(known.vaults), atChain())
+        .tuple(segmentOf(existing.vaults), atChain())
         // `status` is an endpoint of its own, with another answer.
         .filter(([vault]) => vault !== 'status')
         .map(([vault, query]) => `/v1/deposit-gateway/${vault}${query}`),
@@ -500,7 +500,7 @@ const ENDPOINTS: Endpoint[] = [
     method: 'GET',
     path: () =>
       fc
-        .tuple(segmentOf(known.vaults), atChain())
+        .tuple(segmentOf(existing.vaults), atChain())
         .map(([vault, query]) => `/deposit-gateway/v2/depositAddresses/${vault}${query}`),
   },
 ];
@@ -560,7 +560,7 @@ describe('mutated and random requests are answered in shapes of the interface:',
   );
 
   test('and after all of them the sandbox answers as before', async () => {
-    const path = `/v1/intents/status?wallet=${known.wallets[0]}`;
+    const path = `/v1/intents/status?wallet=${existing.wallets[0]}`;
     const raw = await send(service, { method: 'GET', path, headers: { 'x-api-key': sandbox.apiKey } });
     expect(wordFor('status', raw)).toBe('200 ok');
     expect(z.object({ results: z.array(z.unknown()) }).parse(JSON.parse(raw.text)).results).toHaveLength(20);

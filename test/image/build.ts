@@ -102,7 +102,7 @@ async function copy(
   const { names, isLeftOut } = parseIgnoreFile(await readFile(join(context, '.dockerignore'), 'utf8'));
   const filter = (path: string): boolean => !isLeftOut(basename(path));
   for (const name of sources[0] === '.' ? names : sources) {
-    if (!names.includes(name)) throw new Error(`COPY ${name}: .dockerignore keeps it out of the context`);
+    if (!names.includes(name)) throw new Error(`COPY ${name}: .dockerignore excludes it from the context`);
     await cp(join(context, name), join(target, name), { ...options, filter });
   }
 }

@@ -119,7 +119,7 @@ const CASES: Record<string, Case> = {
   },
   listCorridors: { path: () => '/corridors' },
   readLearned: { path: () => '/learned' },
-  forgetLearned: {
+  removeLearned: {
     path: () => '/learned',
     unknown: '/learned?route=1:2',
     bad: { path: '/learned?route=', place: 'query.route' },
@@ -292,7 +292,7 @@ describe.each(ROUTES.map((route) => ({ route, name: `${route.method} ${route.pat
     ...(one.body === undefined ? {} : { body: one.body() }),
   });
 
-  test.skipIf(needed.skip)(`is answered as the document says${needed.note}`, async () => {
+  test.skipIf(needed.skip)(`is answered as the document states${needed.note}`, async () => {
     const { status, body } = await stage.call({
       ...sent(),
       token: { read: READ_TOKEN, consume: CONSUME_TOKEN, admin: ADMIN_TOKEN }[scope],

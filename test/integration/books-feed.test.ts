@@ -346,7 +346,7 @@ test('does not book a removed transfer anew when it is reported again, and state
   const day = await report('2026-11-25', FIRST_MS + 5 * DAY_MS);
   expect(day.balances).toMatchObject([{ opening: { count: 0 }, started: { count: 1 }, ended: { count: 0 } }]);
   expect(day.delivered).toEqual([]);
-  expect(day.notes.filter((note) => note.includes('had forgotten'))).toHaveLength(1);
+  expect(day.notes.filter((note) => note.includes('had removed'))).toHaveLength(1);
 });
 
 test('removes nothing by a clock that is ahead of the confirmed time', async () => {
@@ -355,9 +355,9 @@ test('removes nothing by a clock that is ahead of the confirmed time', async () 
   const one = feed();
   await one.round(FIRST_MS + DAY_MS);
   await one.round(FIRST_MS + 4 * DAY_MS, { confirmedMs: FIRST_MS + DAY_MS });
-  expect([await count('books_transfers'), await count('books_forgotten')]).toEqual([1, 0]);
+  expect([await count('books_transfers'), await count('books_expired')]).toEqual([1, 0]);
   await one.round(FIRST_MS + 5 * DAY_MS);
-  expect([await count('books_transfers'), await count('books_forgotten')]).toEqual([0, 1]);
+  expect([await count('books_transfers'), await count('books_expired')]).toEqual([0, 1]);
 });
 
 test('stores the names of removed transfers for as long again, and for 400 days at least', async () => {
@@ -367,9 +367,9 @@ test('stores the names of removed transfers for as long again, and for 400 days 
   await one.round(FIRST_MS + DAY_MS);
   await one.round(FIRST_MS + 4 * DAY_MS);
   await one.round(FIRST_MS + 403 * DAY_MS);
-  expect(await count('books_forgotten')).toBe(1);
+  expect(await count('books_expired')).toBe(1);
   await one.round(FIRST_MS + 405 * DAY_MS);
-  expect(await count('books_forgotten')).toBe(0);
+  expect(await count('books_expired')).toBe(0);
 });
 
 test('ingests whole a batch that a failed transaction had ingested in part', async () => {

@@ -70,7 +70,7 @@ async function stage() {
     redis,
     keys,
     process: 'p1',
-    clocks: { ...AGREEING_CLOCKS, known: null },
+    clocks: { ...AGREEING_CLOCKS, confirmed: null },
     sources,
     reportMailer,
     signals,

@@ -14,7 +14,7 @@ const { later } = opening();
 
 async function setBack(database: Database): Promise<void> {
   await database.write(async (sql) => {
-    await sql.run('DROP TABLE books_forgotten');
+    await sql.run('DROP TABLE books_expired');
     await sql.run('CREATE INDEX books_transfers_open ON books_transfers (is_open, booked_ms)');
     await sql.run('DROP INDEX books_transfers_touched');
     await sql.run('DROP TABLE books_mail_recipients');

@@ -298,7 +298,7 @@ describe('check --live', () => {
   });
 
   test('shows no password of Redis that an answer repeats', async () => {
-    const open = inject('redisUrl').replace('redis://', 'redis://:Zqx1nobody-asks@');
+    const open = inject('redisUrl').replace('redis://', 'redis://:Zqx1nobody-reads@');
     const { lines: found } = await check(WORKS, { redisUrl: open });
     expect(lineOf('Redis (redis.url)', found)).toMatch(
       /^FAILED .*found no password there, expected the one of/,

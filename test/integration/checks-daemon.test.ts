@@ -187,10 +187,10 @@ describe('endpoints of a chain that are down', () => {
     later(async () => redis.disconnect());
     const { checks } = new Keys(prefix);
     const check = `${checks}:of:${id}|destination`;
-    const before = Number(await redis.hget(check, 'asked'));
+    const before = Number(await redis.hget(check, 'polls'));
     await redis.hset(check, 'statedAt', String(Date.now() - 1_200_000));
     await redis.zadd(`${checks}:due:10`, '0', `${id}|destination`);
-    await eventually('it was read again', async () => Number(await redis.hget(check, 'asked')) > before);
+    await eventually('it was read again', async () => Number(await redis.hget(check, 'polls')) > before);
     await fetch(`${sandbox.controlUrl}/faults`, { method: 'DELETE' });
     await hook.until((events) =>
       events.some(({ type, data }) => type === 'intent.verified' && data.subject.id === id),

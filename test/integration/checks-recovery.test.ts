@@ -148,11 +148,11 @@ describe('a check that waits for another', () => {
     await stage.store.postpone(destination, {
       inMs: 900_000,
       because: 'funding',
-      readings: [],
+      responses: [],
       endpoints: [],
     });
     expect(await stage.dueInMs(source.statement.subject)).toBeGreaterThan(800_000);
-    const nothing = { proof: null, readings: [], endpoints: [], logs: [], from: [], isHeld: false };
+    const nothing = { proof: null, responses: [], endpoints: [], logs: [], from: [], isHeld: false };
     expect(await stage.store.end(source, { state: 'unchecked', because: 'ambiguous', ...nothing })).toBe(
       'ended',
     );
@@ -165,8 +165,8 @@ describe('a check that waits for another', () => {
     if (waiting === undefined || holder === undefined) throw new Error('expected two');
     const of = (id: string): string => `${stage.keys.checks}:of:${id}`;
     await redis.copy(of(waiting.id), of(holder.id));
-    await stage.store.postpone(waiting, { inMs: 900_000, because: 'claimed', readings: [], endpoints: [] });
-    const nothing = { proof: null, readings: [], endpoints: [], logs: [], from: [], isHeld: false };
+    await stage.store.postpone(waiting, { inMs: 900_000, because: 'claimed', responses: [], endpoints: [] });
+    const nothing = { proof: null, responses: [], endpoints: [], logs: [], from: [], isHeld: false };
     await stage.store.end(holder, { state: 'unchecked', because: 'ambiguous', ...nothing });
     expect(await stage.dueInMs(holder.statement.subject)).toBeLessThanOrEqual(0);
   });

@@ -73,14 +73,14 @@ describe('a payment that is stated on a chain with endpoints', () => {
       },
     });
     expect(await stage.store.counts()).toEqual([{ chain: CHAIN, state: 'verified', count: 1 }]);
-    const [known] = await stage.subjects.peek([intent]);
-    expect(known?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
+    const [entry] = await stage.subjects.peek([intent]);
+    expect(entry?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
     // The next event has the following sequence.
     await stage.report(hashOf(1), 'settled', { destinationTx: delivery() });
     const last = (await stage.events()).at(-1);
     expect(last).toMatchObject({ type: 'intent.settled', data: { sequence: 3 } });
     const [after] = await stage.subjects.peek([intent]);
-    expect(after?.snapshot?.flags).toEqual(known?.snapshot?.flags);
+    expect(after?.snapshot?.flags).toEqual(entry?.snapshot?.flags);
   });
 
   test('is requested again until it is final, and no event comes before', async () => {
@@ -90,7 +90,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     const intent = await filled(1);
     const waiting = await eventually('it was requested', async () => {
       const [check] = await stage.store.of(intent);
-      return check !== undefined && check.asked > 0 ? check : null;
+      return check !== undefined && check.polls > 0 ? check : null;
     });
     expect(waiting).toMatchObject({ state: 'waiting', because: 'not-final' });
     expect(await stage.proofs()).toEqual([]);
@@ -114,7 +114,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
       });
     };
     await because('unreachable');
-    expect((await stage.store.of(intent))[0]?.readings).toEqual([
+    expect((await stage.store.of(intent))[0]?.responses).toEqual([
       { endpoint: 'own', outcome: 'failed', reason: 'timed out' },
       { endpoint: 'other', outcome: 'failed', reason: 'timed out' },
     ]);
@@ -173,8 +173,8 @@ describe('a payment that is stated on a chain with endpoints', () => {
     await stage.until(intent, 'verified');
     await verifier.close();
     await stage.report(hashOf(1), 'filled', { destinationTx: delivery(other) });
-    const [known] = await stage.subjects.peek([intent]);
-    const snapshot = known?.snapshot;
+    const [entry] = await stage.subjects.peek([intent]);
+    const snapshot = entry?.snapshot;
     if (snapshot == null) throw new Error('expected a snapshot');
     expect(proofOf({ subject: intent, ...snapshot })).toBeNull();
     expect(snapshot.flags).toEqual([]);
@@ -211,8 +211,8 @@ describe('a payment that is stated on a chain with endpoints', () => {
     // An omitted member is not a statement: a null at a newer time withdraws it.
     await eventually('it is withdrawn', async () => {
       await stage.report(hashOf(1), 'settled', { destinationTx: null });
-      const [known] = await stage.subjects.peek([intent]);
-      return known?.snapshot?.record.destinationTx === null;
+      const [entry] = await stage.subjects.peek([intent]);
+      return entry?.snapshot?.record.destinationTx === null;
     });
     isFinal = true;
     await stage.makeDue();
@@ -338,8 +338,8 @@ describe('one payment that two transfers claim', () => {
     stage.script = (tx) => (tx === txOf(1) ? [found('own'), found('other')] : []);
     await stage.report(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(3) }) });
     await stage.until(second, 'verified');
-    const [known] = await stage.subjects.peek([second]);
-    expect(known?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
+    const [entry] = await stage.subjects.peek([second]);
+    expect(entry?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
   });
 
   test.each<[string, JsonObject | null, string[]]>([
@@ -356,8 +356,8 @@ describe('one payment that two transfers claim', () => {
     await stage.until(second, 'disputed');
     await eventually('the upstream states it at a newer time', async () => {
       await stage.report(hashOf(1), 'settled', { destinationTx: otherwise });
-      const [known] = await stage.subjects.peek([first]);
-      return isDeepStrictEqual(known?.snapshot?.record.destinationTx, otherwise);
+      const [entry] = await stage.subjects.peek([first]);
+      return isDeepStrictEqual(entry?.snapshot?.record.destinationTx, otherwise);
     });
     await stage.until(second, 'verified');
     const withdrawn = await eventually('the first was requested', async () => {
@@ -379,8 +379,8 @@ describe('one payment that two transfers claim', () => {
       ...again.map((type) => [type, first]),
       ['intent.disputed', second],
     ]);
-    const [known] = await stage.subjects.peek([first]);
-    expect(known?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
+    const [entry] = await stage.subjects.peek([first]);
+    expect(entry?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
   });
 
   test('goes to the transfer that states the exact amount, in any order of the checks', async () => {
@@ -421,8 +421,8 @@ describe('one payment that two transfers claim', () => {
     const first = await filled(1, { amount: '500' });
     await stage.until(first, 'verified');
     const word = async (): Promise<string | null> => {
-      const [known] = await stage.subjects.peek([first]);
-      return known?.snapshot == null ? null : proofOf({ subject: first, ...known.snapshot });
+      const [entry] = await stage.subjects.peek([first]);
+      return entry?.snapshot == null ? null : proofOf({ subject: first, ...entry.snapshot });
     };
     let times = 0;
     stage.script = () => {
@@ -580,7 +580,7 @@ describe('a process that is gone', () => {
     const renewed = await stage.store.claim('other', new Map([[CHAIN, 10]]));
     expect(renewed.nextInMs).toBeGreaterThan(80_000);
     expect(renewed.nextInMs).toBeLessThanOrEqual(160_000);
-    await stage.store.postpone(check, { inMs: 0, because: '', readings: null });
+    await stage.store.postpone(check, { inMs: 0, because: '', responses: null });
     expect((await stage.store.claim('anew', new Map([[CHAIN, 10]]))).nextInMs).toBe(10_000);
   });
 

@@ -516,7 +516,7 @@ describe('the contents of Redis', () => {
       stages: [{ route: '8453:10', stage: 'pending', observations: 40 }],
     });
     expect((await run(url, ['learned', '--reset', '1:2'])).err).toContain('found nothing learned on 1:2');
-    expect((await run(url, ['learned', '--reset'])).out).toBe('forgot 1 entry');
+    expect((await run(url, ['learned', '--reset'])).out).toBe('removed 1 entry');
     expect(await run(url, ['learned'], { INTENTWATCH_TOKEN: READ_TOKEN })).toMatchObject({
       code: 78,
       out: '',

@@ -57,12 +57,12 @@ test('prints the learned times, the most observed first, and removes them', asyn
     ['8453:10', '40', '10 (20 %)', '5 (10 %)', '5 (10 %)'],
   ]);
   expect(await learned('--reset', '1:2')).toMatchObject({ code: 1 });
-  expect(await learned('--reset', '8453:10')).toMatchObject({ code: 0, stdout: ['forgot 4 entries'] });
+  expect(await learned('--reset', '8453:10')).toMatchObject({ code: 0, stdout: ['removed 4 entries'] });
   expect(JSON.parse((await learned('--json')).stdout.join('\n'))).toMatchObject({
     corridors: [{ corridor: '*', filled: 70, fill: { observations: 70 }, settlement: null, overdueShare: 0 }],
     stages: [{ route: '*' }],
     newTransfers: { observations: 3 },
   });
-  expect(await learned('--reset')).toMatchObject({ code: 0, stdout: ['forgot 2 entries'] });
+  expect(await learned('--reset')).toMatchObject({ code: 0, stdout: ['removed 2 entries'] });
   expect(await learned()).toMatchObject({ stdout: ['nothing learned yet'] });
 });

@@ -18,7 +18,7 @@ import { eventOf, type LogEntry } from '../../src/store/log-entry.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { type SubjectEntry, SubjectStore } from '../../src/store/subjects.ts';
-import { commitDeps } from '../support/commit-parts.ts';
+import { commitDeps } from '../support/commit-deps.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { logEntries } from '../support/log-entries.ts';
@@ -50,9 +50,9 @@ afterEach(() => redis.disconnect());
 /** The known state of a subject before a request, and the commit counter then. */
 async function readSubject(subject: SubjectId): Promise<SubjectEntry & { asOf: string }> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
-  const [known] = await subjects.readShown([subject]);
-  if (known === undefined) throw new Error('nothing was found');
-  return { ...known, asOf };
+  const [stored] = await subjects.readShown([subject]);
+  if (stored === undefined) throw new Error('nothing was found');
+  return { ...stored, asOf };
 }
 
 function record(status: string, updatedAt: number | null, more: JsonObject = {}): UpstreamRecord {
@@ -63,7 +63,7 @@ function record(status: string, updatedAt: number | null, more: JsonObject = {})
 async function want(subscription: string, subject: SubjectId): Promise<Claim> {
   const wanted = { digest: '', graceSpanMs: 0, receivers: [], routes: [], subscriptions: [] };
   const names = await redis.hkeys(keys.subscriptions);
-  const known = [...(await registry.subscriptions(names.map((name) => `${name}|`))).values()];
+  const existing = [...(await registry.subscriptions(names.map((name) => `${name}|`))).values()];
   const definition = {
     receivers: ['r'],
     metadata: {},
@@ -77,7 +77,7 @@ async function want(subscription: string, subject: SubjectId): Promise<Claim> {
     {
       ...wanted,
       subscriptions: [
-        ...known.map((one) => ({ ...one, subjects: [subject] })),
+        ...existing.map((one) => ({ ...one, subjects: [subject] })),
         { name: subscription, ...definition, subjects: [subject] },
       ],
     },
@@ -147,9 +147,9 @@ describe('one change that two polls saw', () => {
     deps.signals.on('event.committed', ({ event }) => void committed.push(event.type));
     await take(record('pending', T0), { nowMs: T0_MS });
     const [one, other] = [await readSubject(INTENT), await readSubject(INTENT)];
-    for (const { asOf, ...known } of [one, other]) {
+    for (const { asOf, ...stored } of [one, other]) {
       const how = { asOf, nowMs: T0_MS + 1, price: 1, exact: true, claims: [] };
-      const ingested = await commitRecord(deps, record('filled', T0 + 10), known, how);
+      const ingested = await commitRecord(deps, record('filled', T0 + 10), stored, how);
       expect(ingested).toMatchObject({ stored: true, snapshot: { status: 'filled' } });
     }
     expect(await eventTypes()).toEqual(['intent.pending', 'intent.filled']);
@@ -354,17 +354,17 @@ describe('a first sight after an event that was made for others alone', () => {
 
 /** Emits the events that the passage of time has caused. */
 async function pass(
-  known: PlanInput & { snapshot: Snapshot },
+  stored: PlanInput & { snapshot: Snapshot },
   context: Pick<PlanContext, 'nowMs' | 'subscriptions'>,
 ): Promise<void> {
-  const { due } = planOf(deps, known, {
+  const { due } = planOf(deps, stored, {
     ...context,
     price: 1,
     imported: null,
     unseenUntilMs: null,
     route: null,
   });
-  await commitDue(deps, { ...known, promised: null }, { due, nowMs: context.nowMs });
+  await commitDue(deps, { ...stored, promised: null }, { due, nowMs: context.nowMs });
 }
 
 describe('an event of a transfer under way', () => {
@@ -415,12 +415,12 @@ describe('an event of a transfer under way', () => {
     const { snapshot } = await take(record('pending', T0, legs), { nowMs: T0_MS });
     const [stored] = (await registry.subscriptions([claim.key])).values();
     if (snapshot === null || stored === undefined) throw new Error('nothing was stored');
-    let known = { subject: INTENT, snapshot, claims: [{ ...claim, served: true }] };
+    let input = { subject: INTENT, snapshot, claims: [{ ...claim, served: true }] };
     for (const overdueAfterMs of [5_000, 6_000]) {
       const subscriptions = new Map([['s', { ...stored, overdueAfterMs }]]);
-      await pass(known, { nowMs: T0_MS + 8_000, subscriptions });
+      await pass(input, { nowMs: T0_MS + 8_000, subscriptions });
       const { snapshot: after } = await readSubject(INTENT);
-      if (after !== null) known = { ...known, snapshot: after };
+      if (after !== null) input = { ...input, snapshot: after };
     }
     const reported = (await log()).map((entry) => eventOf(entry));
     expect(reported.map((event) => event?.type)).toEqual([
@@ -447,16 +447,16 @@ describe('an event of time', () => {
     const [stored] = (await registry.subscriptions([claim.key])).values();
     if (snapshot === null || stored === undefined) throw new Error('nothing was stored');
     const subscriptions = new Map([['s', { ...stored, overdueAfterMs: 'learned' as const }]]);
-    const known = { subject: INTENT, snapshot, claims: [{ ...claim, served: true }] };
+    const entry = { subject: INTENT, snapshot, claims: [{ ...claim, served: true }] };
     const context = { nowMs: T0_MS, subscriptions };
-    await pass(known, context);
+    await pass(entry, context);
     expect(await eventTypes()).toEqual(['intent.pending']);
 
     const learned = new LearnedStore(redis, keys);
     const increments = [{ bin: 10, ended: 5_000, watchedSeconds: 5_000 }];
     await learned.add({ route: '*', statistic: 'pending', increments });
     await deps.learning.start();
-    await pass(known, context);
+    await pass(entry, context);
     await deps.learning.close();
     expect(await eventTypes()).toEqual(['intent.pending', 'intent.overdue']);
   });

@@ -68,7 +68,7 @@ function promises(stage: () => Stage): void {
   test('a consumer notifies its handler of a stale event, or skips it', async () => {
     const reported: [number, boolean, number | null][] = [];
     for (const [stale, consumer] of [
-      ['handle', 'telling'],
+      ['handle', 'handling'],
       ['skip', 'skipping'],
     ] as const) {
       const receiver = createConsumer({
@@ -337,7 +337,7 @@ describe('the inbox in SQLite', () => {
 
   const ENDED = 'has ended the transaction of this webhook';
   const endings: [string, (tx: DatabaseSync) => void][] = [
-    ['ON CONFLICT ROLLBACK', (tx) => tx.exec("INSERT OR ROLLBACK INTO single VALUES ('taken')")],
+    ['ON CONFLICT ROLLBACK', (tx) => tx.exec("INSERT OR ROLLBACK INTO single VALUES ('used')")],
     ['RAISE(ROLLBACK)', (tx) => void tx.prepare('INSERT INTO refused VALUES (?)').run('any')],
   ];
   const writes: [string, (tx: DatabaseSync) => void][] = [
@@ -351,7 +351,7 @@ describe('the inbox in SQLite', () => {
     end,
     write,
   }) => {
-    database.exec(`CREATE TABLE single (name TEXT PRIMARY KEY); INSERT INTO single VALUES ('taken');
+    database.exec(`CREATE TABLE single (name TEXT PRIMARY KEY); INSERT INTO single VALUES ('used');
       CREATE TABLE refused (name TEXT);
       CREATE TRIGGER refuse BEFORE INSERT ON refused BEGIN SELECT RAISE(ROLLBACK, 'refused'); END`);
     const attempt = stage.inbox().run(eventOf('a'), async () => undefined);
@@ -386,13 +386,13 @@ describe('the inbox in SQLite', () => {
       tx.exec('SAVEPOINT mine');
       insert.run('undone');
       tx.exec('ROLLBACK TO mine; RELEASE mine');
-      expect(insert.run('kept').changes).toBe(1);
+      expect(insert.run('stored').changes).toBe(1);
       const read = tx.prepare('SELECT event_id FROM effects');
-      expect(read.all().map((row) => ({ ...row }))).toEqual([{ event_id: 'kept' }]);
+      expect(read.all().map((row) => ({ ...row }))).toEqual([{ event_id: 'stored' }]);
       expect([...read.iterate()].length).toBe(1);
     });
     expect(await handled).toBe(true);
-    expect(await effects()).toEqual(['kept']);
+    expect(await effects()).toEqual(['stored']);
   });
 
   test('events that come at once are handled one after another', async () => {

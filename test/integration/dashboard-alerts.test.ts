@@ -109,10 +109,10 @@ test(`the shipped Alertmanager config is valid${amtool.note}`, { skip: amtool.sk
 
 test('alerts that silence others, and those that are silenced, are there; stuck money never is', async () => {
   const rules = INHIBITION.parse(parse(await readFile(ALERTMANAGER_FILE, 'utf8'))).inhibit_rules;
-  const known = ALERTS.map(({ alert }) => alert);
+  const names = ALERTS.map(({ alert }) => alert);
   const targets = rules.flatMap(({ target_matchers }) => named(target_matchers));
   const sources = rules.flatMap(({ source_matchers }) => named(source_matchers));
-  expect([...sources, ...targets].filter((alert) => !known.includes(alert))).toEqual([]);
+  expect([...sources, ...targets].filter((alert) => !names.includes(alert))).toEqual([]);
   expect(targets).not.toContain('IntentwatchMoneyStuck');
   expect(targets).not.toContain('IntentwatchDisputed');
 });

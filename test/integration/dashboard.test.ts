@@ -91,7 +91,7 @@ function emitEverything(signals: Signals): void {
       },
     });
   }
-  signals.emit('record.forgotten', { subject: 'intent:0x02' });
+  signals.emit('record.expired', { subject: 'intent:0x02' });
   signals.emit('record.reserved', { kind: 'receiver', id: 'receiver:1', count: 1 });
   signals.emit('record.too-large', {
     wallet: 'wallet:0x01',
@@ -251,7 +251,7 @@ describe.skipIf(installation.skip)(`against a real Prometheus${installation.note
         { ...IDLE, endpointGroup: 'quotes', budget: 1 },
       ],
       sweeps: async () => [
-        { state: 'reading', count: 1 },
+        { state: 'sweeping', count: 1 },
         { state: 'broken', count: 0 },
       ],
       waits: async () => [{ kind: 'wallet', longestSeconds: 12 }],

@@ -382,9 +382,9 @@ test('times that a clock of Redis noted that was an hour ahead hold up nothing',
   // The attempt counts against it, for any time of its last success.
   await redis.hset(receiver, { lastSuccessAt: aheadMs, since: aheadMs, recoveredAt: aheadMs });
   await fail('evt_1', null);
-  const known = await redis.hmget(receiver, 'failures', 'since');
-  expect(known[0]).toBe('1');
-  expect(Number(known[1])).toBeLessThan(aheadMs);
+  const fields = await redis.hmget(receiver, 'failures', 'since');
+  expect(fields[0]).toBe('1');
+  expect(Number(fields[1])).toBeLessThan(aheadMs);
 
   for (const state of ['failing', 'resting']) {
     const id = (await claimed(null)) ?? '';

@@ -82,7 +82,7 @@ describe('a digest that the server refuses', () => {
 
   test("for good makes each of its events a dead letter with the server's message, and opened again they are sent", async () => {
     const { mailbox, stage } = await mailStage(open, { digest: { every: '1h', max: 5 } });
-    mailbox.answer = () => ({ code: 554, text: '5.7.1 looks like spam' });
+    mailbox.answer = () => ({ code: 554, text: '5.7.1 classified as spam' });
     await stage.start();
     const made = await happen(stage, 5);
     await eventually('they are dead', async () => (await stage.backlog.counts('oncall')).dead === 5);
@@ -90,7 +90,7 @@ describe('a digest that the server refuses', () => {
     for (const id of made.map(madeEventId)) {
       const fact = await stage.deliveries.fact('oncall', id);
       expect(fact).toMatchObject({ outcome: 'dead', batch: null });
-      expect(fact?.attempts).toMatchObject([{ outcome: 'rejected', reason: '554 5.7.1 looks like spam' }]);
+      expect(fact?.attempts).toMatchObject([{ outcome: 'rejected', reason: '554 5.7.1 classified as spam' }]);
     }
     mailbox.answer = () => null;
     await stage.states.disable('oncall');

@@ -10,7 +10,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { commitDeps } from '../support/commit-parts.ts';
+import { commitDeps } from '../support/commit-deps.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { incompressible } from '../support/incompressible.ts';
@@ -63,12 +63,12 @@ async function sync(
 /** Ingests the transfer from a page, under the claims on another subject. */
 async function show(status: string, updatedAt: number, named: SubjectId = WALLET): Promise<IngestedRecord> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
-  const [shown, known] = await subjects.readShown([named, INTENT]);
-  if (shown === undefined || known === undefined) throw new Error('nothing was found');
+  const [shown, entry] = await subjects.readShown([named, INTENT]);
+  if (shown === undefined || entry === undefined) throw new Error('nothing was found');
   const raw = { id: INTENT, type: 'intent', status, updatedAt, more: incompressible(1_000) };
   const record = { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
   const claims = shown.claims.map((claim) => ({ ...claim, served: false }));
-  return commitRecord(deps, record, known, { asOf, nowMs: NOW_MS, price: 1, exact: false, claims });
+  return commitRecord(deps, record, entry, { asOf, nowMs: NOW_MS, price: 1, exact: false, claims });
 }
 
 /** Makes the moves that are due after so many days. */
@@ -85,9 +85,9 @@ async function read(days: number): Promise<void> {
 }
 
 async function state(): Promise<'whole' | 'compact' | 'removed'> {
-  const [known] = await subjects.peek([INTENT]);
-  if (known?.snapshot === null || known === undefined) return 'removed';
-  return known.snapshot.compact ? 'compact' : 'whole';
+  const [entry] = await subjects.peek([INTENT]);
+  if (entry?.snapshot === null || entry === undefined) return 'removed';
+  return entry.snapshot.compact ? 'compact' : 'whole';
 }
 
 async function events(): Promise<{ id: string; sequence: number; type: string; claimKeys: string[] }[]> {

@@ -158,8 +158,8 @@ test.each([
 test('a claim of another shape on a page is passed over', async () => {
   const { subjects } = await registry();
   await redis.hset(keys.claims(OTHER), 'one|wallet:0x1', 'junk');
-  const [known] = await subjects.readShown([OTHER]);
-  expect(known?.claims).toEqual([]);
+  const [entry] = await subjects.readShown([OTHER]);
+  expect(entry?.claims).toEqual([]);
   expect(found.map(({ what }) => what)).toEqual(['claim']);
 });
 

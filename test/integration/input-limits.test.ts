@@ -456,7 +456,7 @@ describe('a mail server with endless replies costs one attempt', () => {
     const result = await delivered(mailReceiver(60_000), `smtp://127.0.0.1:${port}`);
     expect(result).toMatchObject({ outcome: 'failed', retryAfterMs: null });
     expect(result.reason.length).toBeLessThanOrEqual(300);
-    // No part of the flood keeps the process busy once the attempt is over.
+    // No part of the flood occupies the process once the attempt is over.
     const isBusy = (): boolean => process.getActiveResourcesInfo().includes('Immediate');
     for (let turns = 0; isBusy() && turns < 100; turns += 1)
       await new Promise((resolve) => setTimeout(resolve, 1));

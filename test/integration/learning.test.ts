@@ -131,13 +131,13 @@ describe('the outcome of a transfer', () => {
     learning.sawOverdue(SNAPSHOT);
     await learning.close();
     const stored = await learned.all();
-    const known = knowledgeOf(stored, { rules: WATCH_RULES, arrivals: ARRIVAL_RULE, nowMs: NOW_MS });
+    const knowledge = knowledgeOf(stored, { rules: WATCH_RULES, arrivals: ARRIVAL_RULE, nowMs: NOW_MS });
     const counts = { filled: 30, unfilled: 4, overdue: 1, refunded: 2 };
     const shares = { unfilledShare: 0.118, overdueShare: 0.029, refundedShare: 0.059 };
-    expect(corridorsOf(known)).toEqual(
+    expect(corridorsOf(knowledge)).toEqual(
       ['1:10', '*'].map((corridor) => expect.objectContaining({ corridor, ...counts, ...shares })),
     );
-    expect(corridorsOf(known)[0]).toMatchObject({ fill: { observations: 30 }, settlement: null });
+    expect(corridorsOf(knowledge)[0]).toMatchObject({ fill: { observations: 30 }, settlement: null });
   });
 });
 

@@ -52,7 +52,7 @@ test('no member of a log line shows mail addresses and secrets, however deep it 
     value: fc.oneof(
       { maxDepth: 4 },
       fc.constantFrom(
-        'ask dave@example.com',
+        'mail dave@example.com',
         'key=sk_live_ASDFGHJKL',
         '<whsec_ASDFGHJKL>',
         '(sk_live_ASDFGHJKL)',

@@ -28,7 +28,7 @@ test('texts of the upstream that are mail addresses or resemble secrets are in e
     if (hash === refused) {
       const problem = {
         type: 'https://x/errors/internal',
-        title: 'ask dave@example.com',
+        title: 'mail dave@example.com',
         status: 500,
         code: 'internal',
       };
@@ -99,7 +99,7 @@ test('texts of receivers, mail servers and RPC endpoints that resemble secrets a
   mailbox.refuse = () => ({ code: 550, text: '5.1.1 grace@example.com is no user, sk_live_MAILMAILMAIL' });
   await mailbox.start();
   onTestFinished(() => mailbox.close());
-  const message = 'ask heidi@example.com for sk_live_RPCRPCRPCRPC';
+  const message = 'mail heidi@example.com for sk_live_RPCRPCRPCRPC';
   const node = await rpcServer(() => ({ error: { code: -32_000, message } }));
   onTestFinished(() => node.close());
   const url = await refusing('write to frank@example.com with sk_live_HOOKHOOKHOOK');
@@ -129,5 +129,5 @@ test('texts of receivers, mail servers and RPC endpoints that resemble secrets a
   const output = daemon.lines.join('\n');
   expect(output).not.toMatch(/frank|grace|heidi|ivan|HOOKHOOK|MAILMAIL|RPCRPC/);
   expect(output).toMatch(/is no user/);
-  expect(output).toContain('error -32000, ask [address] for [secret]');
+  expect(output).toContain('error -32000, mail [address] for [secret]');
 });

@@ -26,8 +26,8 @@ test('a process sends none of a refused group alone once another process has it'
   const takeAll = async (): Promise<void> => {
     await senders.heartbeat('q', LEASE);
     // In one round trip: no heartbeat comes in between.
-    const [, taken] = await Promise.all([senders.end('p1'), stores.deliveries.takeOver('hook', 'q')]);
-    expect(taken).toBe(2);
+    const [, claimed] = await Promise.all([senders.end('p1'), stores.deliveries.takeOver('hook', 'q')]);
+    expect(claimed).toBe(2);
     const order = orderOf({ most: 2, isTogether: true });
     expect((await stores.deliveries.claim('hook', { process: 'q', order })).claimed).toHaveLength(2);
     await heartbeat.beat();

@@ -76,7 +76,7 @@ test('a receiver that joins a subscription gets no event from before, under the 
   await sync({ a: { subject: TWO, receivers: ['desk'] }, b: { subject: ONE, receivers: ['backend'] } });
   expect([await sequencesOf('backend'), await sequencesOf('desk')]).toEqual([[1], []]);
   await log(2, `b|${ONE}`);
-  // A repeated sync keeps the place at which a receiver joined.
+  // A repeated sync retains the place at which a receiver joined.
   const joined = {
     a: { subject: TWO, receivers: ['desk'] },
     b: { subject: ONE, receivers: ['backend', 'desk'] },

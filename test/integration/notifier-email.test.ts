@@ -210,12 +210,12 @@ describe('a mail server that refuses', () => {
   });
 
   test('for good: no later attempt is made, and its message is stored', async () => {
-    const server = await startMailServer({ data: { code: 554, text: '5.7.1 looks like spam' } });
+    const server = await startMailServer({ data: { code: 554, text: '5.7.1 classified as spam' } });
     expect(await deliver(notifierFor(server.url))).toMatchObject({
       outcome: 'rejected',
       smtpCode: 554,
-      reason: '554 5.7.1 looks like spam',
-      answer: '554 5.7.1 looks like spam',
+      reason: '554 5.7.1 classified as spam',
+      answer: '554 5.7.1 classified as spam',
     });
   });
 

@@ -41,7 +41,7 @@ const text = fc.oneof(
 );
 const texts = fc.array(text, { maxLength: 12 }).map((parts) => parts.join(''));
 const statusLine = fc.oneof(
-  fc.integer({ min: 100, max: 999 }).map((status) => `HTTP/1.1 ${status} Said\r\n`),
+  fc.integer({ min: 100, max: 999 }).map((status) => `HTTP/1.1 ${status} Reason\r\n`),
   texts.map((reason) => `HTTP/1.1 200 ${reason}\r\n`),
   texts,
 );

@@ -321,10 +321,10 @@ test('prices are marked as unverified until a quote verifies under the name; the
   const hook = await started(new TestReceiver());
   const events = ['*', 'intentwatch.*'];
   const { daemon } = await startOn({ baseUrl: service.url, hook, events, quoteDomain: null });
-  const known = await hook.until((all) => all.length === 2);
-  const price = known.find(({ type }) => type === 'route.available');
+  const received = await hook.until((all) => all.length === 2);
+  const price = received.find(({ type }) => type === 'route.available');
   expect(price?.data.record).toMatchObject({ output: '98000000', unverified: true });
-  expect(known.map(({ type }) => type)).toContain('intentwatch.quote_domain_unproven');
+  expect(received.map(({ type }) => type)).toContain('intentwatch.quote_domain_unproven');
   expect(await metricsOf(daemon)).not.toMatch(UNREADABLE);
   offers = [
     { output: '97000000', name: 'ServiceQuoteV1' },

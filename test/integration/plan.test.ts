@@ -177,7 +177,7 @@ describe('a plan conserves work', () => {
     stage.nowMs += 200;
     const alarmed = await stage.next();
     expect(alarmed?.member).toBe(wallets(1)[0]);
-    expect(alarmed === null ? null : (await stage.take(alarmed))?.lane).toBe('asked');
+    expect(alarmed === null ? null : (await stage.take(alarmed))?.lane).toBe('requested');
   });
 
   test('costs a claim the same beside a hundred thousand that rest', async () => {
@@ -442,7 +442,7 @@ describe('a poll that fails', () => {
     expect(await stage.next()).toBeNull();
     stage.nowMs += 200;
     const again = await stage.next();
-    expect(again === null ? null : (await stage.take(again))?.lane).toBe('asked');
+    expect(again === null ? null : (await stage.take(again))?.lane).toBe('requested');
   });
 
   test('and was requested stays so until a poll succeeds, so that it is made even where tracking is over', async () => {

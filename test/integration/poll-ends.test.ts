@@ -236,7 +236,7 @@ async function planOf({ redis, keys }: PlanStage): Promise<unknown> {
     'bound',
     'latest',
     'first',
-    'asked',
+    'requested',
     'failing',
     'leases',
     'polled:wallet',

@@ -8,7 +8,7 @@ import { ConfirmedTime } from '../../src/store/confirmed-time.ts';
 import { EndedSubjects } from '../../src/store/ended-subjects.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
-import { commitDeps } from '../support/commit-parts.ts';
+import { commitDeps } from '../support/commit-deps.ts';
 import { CLAIM_KEY, deliveryStage, HOUR_MS, hourOfEvents, recordOne } from '../support/delivery-stage.ts';
 import { Hook } from '../support/hook.ts';
 import { appendEvents, appendLost, logEntries, type MadeEvent, madeEventId } from '../support/log-entries.ts';
@@ -255,12 +255,12 @@ test('events read before a reload are matched by the claims that go on', async (
     '0-0',
   );
   const claimKeys = [`a|${ONE}`];
-  const known = {
+  const definitions = {
     subscriptions: await registry.subscriptions(claimKeys),
     continuing: await registry.continuing(claimKeys),
   };
   const { facts } = await readBatch((await events.after('0-0', 10)).entries, events);
-  const matchesFor = await matchFacts(facts, { registry, directory: COMMON_NAMES }, known);
+  const matchesFor = await matchFacts(facts, { registry, directory: COMMON_NAMES }, definitions);
   const matched = (await registry.receivers()).flatMap((receiver) => matchesFor(receiver));
   expect(matched.map(({ claimKeys }) => claimKeys)).toEqual([[`b|${ONE}`]]);
 });
@@ -383,12 +383,12 @@ test('a state that is reported once more under another id has another sequence',
   };
   const show = async (key: typeof ONE, more: string) => {
     const asOf = (await redis.get(keys.commit)) ?? '0';
-    const [shown, known] = await subjects.readShown([key, ONE]);
-    if (shown === undefined || known === undefined) throw new Error('nothing was found');
+    const [shown, entry] = await subjects.readShown([key, ONE]);
+    if (shown === undefined || entry === undefined) throw new Error('nothing was found');
     const raw = { id: ONE, type: 'intent', status: 'settled', updatedAt: 101, more };
     const record = { subject: ONE, status: 'settled', updatedAt: 101, names: [], raw, unreadable: [] };
     const claims = shown.claims.map((claim) => ({ ...claim, served: false }));
-    await commitRecord(deps, record, known, { asOf, nowMs: Date.now(), price: 1, exact: false, claims });
+    await commitRecord(deps, record, entry, { asOf, nowMs: Date.now(), price: 1, exact: false, claims });
   };
   const treasury = { name: 'treasury', subjects: [wallet], receivers: ['r'] };
   await sync(treasury);

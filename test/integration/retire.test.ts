@@ -8,7 +8,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { commitDeps } from '../support/commit-parts.ts';
+import { commitDeps } from '../support/commit-deps.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { hashOf } from '../support/scripted-upstream.ts';
@@ -52,11 +52,11 @@ async function sync(named: Record<string, SubjectId[]>): Promise<void> {
 /** Ingests the transfer from a page of the wallet. Returns the commit of its snapshot. */
 async function show(status: string, updatedAt: number): Promise<number> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
-  const [wallet, known] = await subjects.readShown([WALLET, INTENT]);
-  if (wallet === undefined || known === undefined) throw new Error('nothing was found');
+  const [wallet, entry] = await subjects.readShown([WALLET, INTENT]);
+  if (wallet === undefined || entry === undefined) throw new Error('nothing was found');
   const raw = { id: INTENT, type: 'intent', status, updatedAt };
   const record = { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
-  const { snapshot } = await commitRecord(deps, record, known, {
+  const { snapshot } = await commitRecord(deps, record, entry, {
     asOf,
     nowMs: NOW_MS,
     price: 1,

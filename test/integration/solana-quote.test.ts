@@ -124,7 +124,7 @@ describe.each([
   ['with an svm execution', svm],
   ['without an execution', null],
 ])('a quote from Solana %s', (_, execution) => {
-  test('is verified when it is imported, promises, and is overdue as its estimate says', async () => {
+  test('is verified when it is imported, promises, and is overdue as its estimate states', async () => {
     const upstream = await upstreamOf({ since: now() - 15 * ESTIMATE_SECONDS - 5 });
     const file = await quoteFile(await solanaQuote(execution));
     const { hook, config, start } = await watching(upstream.url, [{ file }], { overdueAfter: 'learned' });

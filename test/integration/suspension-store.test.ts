@@ -10,7 +10,7 @@ import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { addSubscriptionKeys } from '../../src/store/subscription-keys.ts';
-import { commitDeps } from '../support/commit-parts.ts';
+import { commitDeps } from '../support/commit-deps.ts';
 import { cutClient } from '../support/cut-client.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
@@ -59,12 +59,12 @@ function stageOn(redis: RedisClient) {
     updatedAt += 1;
     const raw = { id: INTENT, type: 'intent', status, updatedAt };
     const asOf = (await redis.get(keys.commit)) ?? '0';
-    const [known] = await subjects.readShown([INTENT]);
+    const [entry] = await subjects.readShown([INTENT]);
     const claimKeys = Object.entries(await redis.hgetall(keys.wanted));
     const claims = claimKeys.map(([key, at]) => ({ key, atMs: Number(at), historyBefore: 0, served: false }));
-    if (known === undefined) throw new Error('nothing was found');
+    if (entry === undefined) throw new Error('nothing was found');
     const record = { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
-    await commitRecord(deps, record, known, {
+    await commitRecord(deps, record, entry, {
       asOf,
       nowMs: updatedAt * 1_000,
       price: 1,
@@ -304,7 +304,7 @@ test('an event that waits for one receiver is not released to others that join i
   ]);
 });
 
-test('the place at which a subscription key began anew is forgotten with the key, and with its next start', async () => {
+test('the place at which a subscription key began anew is removed with the key, and with its next start', async () => {
   const { redis, keys, sync, show, registry } = stageOn(await connected());
   const begin = async (): Promise<void> => {
     await sync(['a'], registry, ['audit']);

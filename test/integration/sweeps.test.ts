@@ -163,6 +163,6 @@ describe('turns of sweeps whose pages are read back to back', () => {
       isHurried: true,
       movedAtMs: T0_MS,
     });
-    expect(await redis.zrange(`${keys.plan('status')}:asked`, '0', '-1')).toEqual([MEMBER]);
+    expect(await redis.zrange(`${keys.plan('status')}:requested`, '0', '-1')).toEqual([MEMBER]);
   });
 });

@@ -115,7 +115,7 @@ test('a log that the daemon has as proof of another transfer proves no second on
   // The first states the exact amount that moved.
   expect(reported).toMatchObject({
     outcome: 'disputed',
-    otherTransfers: { looked: true },
+    otherTransfers: { checked: true },
     payments: [{ verdict: { outcome: 'disputed', proof: { reason: 'other-intent' } } }],
   });
   expect(Object.keys(reported.payments[0]?.verdict ?? {})).toEqual(['outcome', 'proof']);
@@ -131,7 +131,7 @@ test('where the Redis of the config does not answer, it reports that it was not 
   const { otherTransfers } = VERIFIED_PAYMENTS.parse(
     JSON.parse((await verify('redis://127.0.0.1:9', ['--json'])).out),
   );
-  expect(otherTransfers).toMatchObject({ looked: false, reason: expect.stringContaining('Redis') });
+  expect(otherTransfers).toMatchObject({ checked: false, reason: expect.stringContaining('Redis') });
 });
 
 test.each([
@@ -141,7 +141,7 @@ test.each([
   stated = { destinationTx: delivery({ amount }), sourceTx: { ...delivery(), chainId: '42161' } };
   const { code, out } = await verify(inject('redisUrl'), ['--json']);
   const reported = VERIFIED_PAYMENTS.parse(JSON.parse(out));
-  expect(reported).toMatchObject({ outcome, payments: [{}, { readings: null }] });
+  expect(reported).toMatchObject({ outcome, payments: [{}, { responses: null }] });
   expect(code).toBe(exit);
   expect((await verify(inject('redisUrl'))).out).toContain('not checked: the config has no endpoints');
 });

@@ -7,7 +7,7 @@ import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { commitDeps } from '../support/commit-parts.ts';
+import { commitDeps } from '../support/commit-deps.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { opening } from '../support/opening.ts';

@@ -194,7 +194,7 @@ describe('a transfer behind the first page of a wallet, long before the next swe
 
   test('is read where all items of a head have moved, though much of it was known', async () => {
     const updatedAt = Math.floor(Date.now() / 1_000) + 60;
-    const known = (status: string, at: number): JsonObject[] =>
+    const seen = (status: string, at: number): JsonObject[] =>
       Array.from({ length: 5 }, (_, index) => intentRecord(hashOf(100 + index), status, at - index));
     const old = Array.from({ length: 15 }, (_, index) =>
       intentRecord(hashOf(200 + index), 'settled', updatedAt - 10 - index),
@@ -206,9 +206,9 @@ describe('a transfer behind the first page of a wallet, long before the next swe
     const upstream = await started(
       new ScriptedUpstream(({ query }) => {
         if (query.status !== undefined) return { records: [] };
-        if (!hasBurst) return { records: [...known('pending', updatedAt), ...old] };
+        if (!hasBurst) return { records: [...seen('pending', updatedAt), ...old] };
         return query.cursor === undefined
-          ? { records: [...fresh, ...known('settled', updatedAt + 50)], nextCursor: 'behind' }
+          ? { records: [...fresh, ...seen('settled', updatedAt + 50)], nextCursor: 'behind' }
           : { records: [intentRecord(hash, 'settled', updatedAt + 10), ...old] };
       }),
     );

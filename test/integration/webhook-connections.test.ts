@@ -294,7 +294,7 @@ function fakeTimers(): (ms: number) => Promise<void> {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const set = vi.spyOn(globalThis, 'setTimeout');
   return async (ms) => {
-    // The number of timers does not tell it: undici has one of its own for the timeouts of requests.
+    // The number of timers does not show it: undici has one of its own for the timeouts of requests.
     while (!set.mock.calls.some(([, delay]) => delay === ms)) await turn();
     set.mockClear();
   };

@@ -37,7 +37,7 @@ describe('a receiver behind a proxy', () => {
   test('is called through a tunnel, whose name only the proxy resolves, with the login of the config', async () => {
     const proxy = await started(new ConnectProxy());
     const hook = await started(new Hook());
-    const url = hook.url.replace('127.0.0.1', 'known-to-the-proxy-only.invalid');
+    const url = hook.url.replace('127.0.0.1', 'resolved-by-the-proxy-only.invalid');
     const notifier = through(`http://user:p%40ss@127.0.0.1:${proxy.port}`, url, {
       allowPrivateNetwork: false,
     });
@@ -121,7 +121,7 @@ test('the upstream is requested through its proxy', async () => {
   const server = await cannedServer(() => ({ status: 200, body: { results: [], nextCursor: null } }));
   later(() => server.close());
   const client = new UpstreamClient({
-    baseUrl: server.url.replace('127.0.0.1', 'known-to-the-proxy-only.invalid'),
+    baseUrl: server.url.replace('127.0.0.1', 'resolved-by-the-proxy-only.invalid'),
     apiKey: new Secret('key'),
     timeoutMs: 10_000,
     proxy: new Secret(`http://user:word@127.0.0.1:${proxy.port}`),

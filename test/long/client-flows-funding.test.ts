@@ -327,9 +327,9 @@ describe.concurrent.each(CLIENT_LIBRARIES)('a client with %s', (_name, library) 
       expect(vault.amount).toBe(String(AMOUNT));
       expect(vault.deadline).toBeGreaterThan(nowSeconds());
       const query = { sourceChainId: String(FROM) };
-      const lookUp = async () =>
+      const readState = async () =>
         vaultStateSchema.parse(await client.gateway(paths.vault, { id: vault.vaultAddress, query })).data;
-      expect(await lookUp()).toMatchObject({ state: 'PENDING', sourceChainId: FROM });
+      expect(await readState()).toMatchObject({ state: 'PENDING', sourceChainId: FROM });
       if (generation === 'legacy') {
         // A client that has lost the answer requests the same again.
         const again = await client.gateway(paths.create, { body: { ...body, dAppID: 'acme-app' } });
@@ -343,7 +343,7 @@ describe.concurrent.each(CLIENT_LIBRARIES)('a client with %s', (_name, library) 
         await fundBySignature(wallet, { vault: vault.vaultAddress, generation, funding });
       }
       const published = await eventually('the vault is published', async () => {
-        const found = await lookUp();
+        const found = await readState();
         return found.state === 'PUBLISHED' && found;
       });
       const { intentHash } = published;

@@ -62,7 +62,7 @@ test('wallets whose cursors live 30 s are all read to the end, with 60 of 4 page
     const reported = new Set<string>(events.map(({ data }) => data.subject.id));
     return born.every((subject) => reported.has(subject));
   });
-  const areRead = async () => (await neverSwept('broken')) + (await neverSwept('reading')) === 0;
+  const areRead = async () => (await neverSwept('broken')) + (await neverSwept('sweeping')) === 0;
   await eventually('all were read', areRead, 600_000);
   expect(hook.events.filter(({ type }) => type === 'upstream.cursor_expired')).toEqual([]);
 });

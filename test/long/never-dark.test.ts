@@ -240,7 +240,7 @@ describe('every subject is polled', () => {
   test('by a Redis that is full and free in turns', async ({ expect }) => {
     const redis = await RedisProcess.create();
     onTestFinished(() => redis.close());
-    // An answer takes longer than the turns: Redis has room when most polls begin, and is full when they end.
+    // An answer takes longer than the turns: Redis has space when most polls begin, and is full when they end.
     const service = await upstream(async () => {
       await new Promise((resolve) => setTimeout(resolve, 500));
       return QUIET;

@@ -8,7 +8,7 @@ import type { ClaimedPoll } from '../../src/store/plan.ts';
 import { readPlanState } from '../../src/store/plan-state.ts';
 import type { PollStart } from '../../src/store/poll-start.ts';
 import { parseFacts } from '../../src/store/wallets.ts';
-import { learningOf } from '../support/commit-parts.ts';
+import { learningOf } from '../support/commit-deps.ts';
 import { intents, PlanStage, SUCCESS, wallets } from '../support/plan-stage.ts';
 
 let stage: PlanStage;
@@ -191,7 +191,7 @@ describe('the clock of a plan that is lost', () => {
     await stage.run(2, async () => SUCCESS);
     stage.nowMs += 3_600_000;
     await stage.run(2, async () => SUCCESS);
-    for (const place of [':resting', ':fair', ':bound', ':latest', ':first', ':asked'])
+    for (const place of [':resting', ':fair', ':bound', ':latest', ':first', ':requested'])
       await stage.redis.zrem(plan() + place, odd);
     await stage.redis.hset(`${plan()}:crashes`, odd, '3');
     await stage.redis.zadd(`${plan()}:suspects`, stage.nowMs + 120_000, odd);
@@ -410,8 +410,8 @@ describe('a poll on its way to a worker', () => {
         await stage.end(start, 'next', { restMs: 1_000 });
       }
       imported = imported.filter(({ atMs }) => atMs > stage.nowMs - 6_000);
-      const known = isReported ? imported.map(({ poll }) => poll) : [];
-      const claimed = await stage.claim(10, 'p1', 0, known);
+      const reported = isReported ? imported.map(({ poll }) => poll) : [];
+      const claimed = await stage.claim(10, 'p1', 0, reported);
       returned += claimed.returned;
       imported.push(...claimed.polls.map((poll) => ({ poll, atMs: stage.nowMs })));
     }

@@ -28,8 +28,8 @@ test.skipIf(POSTGRES.skip)(
     later(() => pool.end());
     await pool.query(tableDefinition('intentwatch_events'));
     await pool.query(`
-      CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NOTIFY inserted; RETURN NULL; END $$;
-      CREATE TRIGGER tell AFTER INSERT ON intentwatch_events EXECUTE FUNCTION tell()`);
+      CREATE FUNCTION notify_inserted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NOTIFY inserted; RETURN NULL; END $$;
+      CREATE TRIGGER notify_inserted AFTER INSERT ON intentwatch_events EXECUTE FUNCTION notify_inserted()`);
     // Right after a commit, and before it can be noted: a crash is then most likely to do harm.
     const nextInsert = async (): Promise<void> => {
       const client = new pg.Client({ connectionString: postgres.url });

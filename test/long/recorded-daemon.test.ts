@@ -220,7 +220,7 @@ test(`changed answers in the recorded shape (seed ${SEED}) lose no event in a da
       },
     },
     (line) => {
-      if (/"msg":"(poll\.error|poll\.crashing|record\.not_taken|reconcile\.error)"/.test(line))
+      if (/"msg":"(poll\.error|poll\.crashing|record\.not_stored|reconcile\.error)"/.test(line))
         errors.push(line);
     },
     signals,

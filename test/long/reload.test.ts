@@ -43,16 +43,16 @@ async function walletsByTransfer(
   sandbox: Sandbox,
   wallets: readonly string[],
 ): Promise<Map<string, Set<string>>> {
-  const known = new Map<string, Set<string>>();
+  const found = new Map<string, Set<string>>();
   for (const wallet of wallets) {
     const answer = await fetch(`${sandbox.url}${statusPath({ wallet, limit: 50 })}`, {
       headers: { 'x-api-key': sandbox.apiKey },
     });
     for (const { id } of PAGE.parse(await answer.json()).results) {
-      known.set(id, (known.get(id) ?? new Set()).add(wallet));
+      found.set(id, (found.get(id) ?? new Set()).add(wallet));
     }
   }
-  return known;
+  return found;
 }
 
 function arePolledAgain(sandbox: Sandbox, wallets: readonly string[], sinceMs: number): boolean {
@@ -171,7 +171,7 @@ test('1,000 wallets in and 500 out under load: nothing is lost, nothing invented
   const seen = observationsOf(showings);
   const latestMs = reloadedMs + SETTLED_MS + 4 * machine.mostMs;
   const isRequestedBefore = (subject: string): boolean =>
-    seen.get(subject)?.some(({ askedAt }) => askedAt <= latestMs) === true;
+    seen.get(subject)?.some(({ requestedAt }) => requestedAt <= latestMs) === true;
   const invented = events.filter(
     ({ data: { subject } }) => isGone(subject.id) && !isRequestedBefore(subject.id),
   );

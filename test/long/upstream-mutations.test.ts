@@ -240,7 +240,7 @@ test(`${RUNS} mutated answers (seed ${SEED}) crash nothing, lose no change and m
       },
     },
     (line) => {
-      if (/"msg":"(poll\.error|poll\.crashing|record\.not_taken|reconcile\.error)"/.test(line))
+      if (/"msg":"(poll\.error|poll\.crashing|record\.not_stored|reconcile\.error)"/.test(line))
         errors.push(line);
     },
   );

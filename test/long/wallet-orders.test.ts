@@ -49,7 +49,7 @@ describe('transfers of a wallet with 1,000 past ones are all reported, to their 
       const ends = endsOf(sandbox.transitions(), watchedSinceMs);
       return reported.size >= 60 && [...ends].every(([subject, status]) => reported.get(subject) === status);
     });
-    const known = new Set(sandbox.transitions().map(({ subject }) => subject));
-    expect(hook.events.filter(({ data }) => !known.has(data.subject.id))).toEqual([]);
+    const moved = new Set(sandbox.transitions().map(({ subject }) => subject));
+    expect(hook.events.filter(({ data }) => !moved.has(data.subject.id))).toEqual([]);
   });
 });

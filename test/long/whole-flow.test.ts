@@ -105,8 +105,8 @@ describe.concurrent('with upstream, Redis and receiver in processes of their own
     onTestFinished(() => disconnect(client));
     const claims = `${new Keys('intentwatch').plan('status')}:claims`;
     await eventually('the polls of all wallets are in flight', async () => {
-      const taken = (await client.hvals(claims)).filter((claim) => /^\S+ \S+ 1 /.test(claim));
-      return taken.length >= wallets.length;
+      const started = (await client.hvals(claims)).filter((claim) => /^\S+ \S+ 1 /.test(claim));
+      return started.length >= wallets.length;
     });
     await first.end('SIGKILL');
     const killedMs = Date.now();

@@ -41,7 +41,7 @@ import {
 } from '../../src/domain/cadence/wallet.ts';
 import { arrivalRule, type PollingLimits, watchRules } from '../../src/domain/cadence/watch-rules.ts';
 import type { CadenceModel } from '../../src/domain/cadence/watched.ts';
-import { knownStatuses } from '../../src/domain/subjects/kinds.ts';
+import { kindStatuses } from '../../src/domain/subjects/kinds.ts';
 import type { Snapshot } from '../../src/domain/subjects/record.ts';
 import {
   gaslessId,
@@ -200,7 +200,7 @@ describe('the next poll', () => {
     gatewayJobId('g'),
     vaultId({ chainId: 1, address: '0xbb' }),
   );
-  const words = fc.constantFrom(...new Set(SUBJECT_KINDS.flatMap(knownStatuses)), 'routing', 'constructor');
+  const words = fc.constantFrom(...new Set(SUBJECT_KINDS.flatMap(kindStatuses)), 'routing', 'constructor');
   const stages = fc.record({
     subject: subjects,
     status: fc.option(words),

@@ -330,8 +330,8 @@ describe('a change that is history to one subscription and news to another', () 
   test('is reported to the other, without any loss in the stored record', () => {
     fc.assert(
       fc.property(content, omissions, time, (full, choices, updatedAt) => {
-        const known = { status: 'pending', updatedAt: 100, content: full };
-        const history = stored(null, decideOn(null, known, { history: true }));
+        const before = { status: 'pending', updatedAt: 100, content: full };
+        const history = stored(null, decideOn(null, before, { history: true }));
         expect(history?.sequence).toBe(0);
         const decision = decideOn(history, { status: 'pending', updatedAt, content: weaken(full, choices) });
         expect(decision).toMatchObject({

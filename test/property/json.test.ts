@@ -140,7 +140,7 @@ describe('a text of JSON', () => {
     fc.assert(
       fc.property(fc.oneof(listed, TEXT), (text) => {
         let isSplit = true;
-        const inParts = outcomeOf(() => {
+        const inPieces = outcomeOf(() => {
           const value = joined(text);
           isSplit = value !== null;
           return value;
@@ -151,7 +151,7 @@ describe('a text of JSON', () => {
           return;
         }
         if ('value' in expected) seen.split += 1;
-        expect(inParts).toStrictEqual(expected);
+        expect(inPieces).toStrictEqual(expected);
       }),
       { numRuns: 2_000 },
     );

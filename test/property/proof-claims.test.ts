@@ -19,8 +19,8 @@ beforeAll(() => {
 });
 afterAll(() => redis.disconnect());
 
-/** The claim of a transfer to the one transaction; `isKnown`: the payee is a known recipient. */
-type Rival = { payment: Payment; amount: string; isKnown: boolean };
+/** The claim of a transfer to the one transaction; `isRecipient`: the payee is a stated recipient. */
+type Rival = { payment: Payment; amount: string; isRecipient: boolean };
 
 /** `orders`: orders in which the rivals are stated and checked; `early`: number of rivals stated before the first checks. */
 type Rivalry = { amounts: string[]; rivals: Rival[]; orders: [number[], number[]]; early: [number, number] };
@@ -32,7 +32,7 @@ const rivalry: fc.Arbitrary<Rivalry> = fc
       fc.record({
         payment: fc.constantFrom<Payment>('destination', 'destination', 'destination', 'source', 'refund'),
         amount: fc.constantFrom('400', '500', '1000'),
-        isKnown: fc.boolean(),
+        isRecipient: fc.boolean(),
       }),
       { minLength: 2, maxLength: 4 },
     ),
@@ -57,7 +57,8 @@ async function endsOf(
   stage.script = () => ['own', 'other'].map((name) => found(name, { amounts }));
   const deps = stage.deps();
   const ids = rivals.map((_, index) => intentId(hashOf(index + 1)));
-  const named = (isKnown: boolean) => ids.filter((_, index) => rivals[index]?.isKnown === isKnown);
+  const named = (isRecipient: boolean) =>
+    ids.filter((_, index) => rivals[index]?.isRecipient === isRecipient);
   const wanted = {
     history: 'skip' as const,
     receivers: [],
@@ -73,7 +74,7 @@ async function endsOf(
       receivers: [],
       routes: [],
       subscriptions: [
-        { ...wanted, name: 'known', recipients: [PAYEE], subjects: named(true) },
+        { ...wanted, name: 'to-recipient', recipients: [PAYEE], subjects: named(true) },
         { ...wanted, name: 'unknown', recipients: [], subjects: named(false) },
       ],
     },
@@ -150,10 +151,10 @@ const BY_FREEDOM = new Set(['unchecked ambiguous', 'disputed other-intent']);
 const JUDGED_EARLY: Rivalry = {
   amounts: ['500', '1000'],
   rivals: [
-    { payment: 'destination', amount: '400', isKnown: true },
-    { payment: 'destination', amount: '1000', isKnown: true },
-    { payment: 'destination', amount: '500', isKnown: false },
-    { payment: 'source', amount: '500', isKnown: true },
+    { payment: 'destination', amount: '400', isRecipient: true },
+    { payment: 'destination', amount: '1000', isRecipient: true },
+    { payment: 'destination', amount: '500', isRecipient: false },
+    { payment: 'source', amount: '500', isRecipient: true },
   ],
   orders: [
     [3, 1, 0, 2],
@@ -197,7 +198,7 @@ test('no log proves two rivals, all of them end, and in any order alike where th
 
 /** Rivals of which no two fit into the one log: they differ only in their ties to it. */
 const tightRivalry = fc
-  .array(fc.record({ amount: fc.constantFrom('600', '1000'), isKnown: fc.boolean() }), {
+  .array(fc.record({ amount: fc.constantFrom('600', '1000'), isRecipient: fc.boolean() }), {
     minLength: 2,
     maxLength: 4,
   })
@@ -216,7 +217,9 @@ test('a log for which there is one best is his in any order; of several that are
   await fc.assert(
     fc.asyncProperty(tightRivalry, async ({ rivals, order, early }) => {
       const ends = await endsOf({ amounts: ['1000'], rivals }, { order, early });
-      const tied = rivals.map(({ amount, isKnown }) => (isKnown ? 2 : 0) + (amount === '1000' ? 1 : 0));
+      const tied = rivals.map(
+        ({ amount, isRecipient }) => (isRecipient ? 2 : 0) + (amount === '1000' ? 1 : 0),
+      );
       const most = Math.max(...tied);
       const best = ends.filter((_, index) => tied[index] === most).map(wordOf);
       const rest = ends.filter((_, index) => tied[index] !== most).map(wordOf);

@@ -83,9 +83,9 @@ const anyStatement: fc.Arbitrary<Statement> = fc
 
 const anyFunding: fc.Arbitrary<Funding> = fc.oneof(
   fc.constant(null),
-  fc.constant({ known: 'open' as const }),
+  fc.constant({ state: 'open' as const }),
   fc.record({
-    known: fc.constant('proved' as const),
+    state: fc.constant('proved' as const),
     atMs: fc.integer({ min: STATED_AT - 8_000, max: STATED_AT }).map((seconds) => seconds * 1_000),
     payer: fc.option(party),
   }),
@@ -116,8 +116,8 @@ function finalHosts(all: readonly TxState[]): Set<string> {
 test('nothing is disputed before two hosts have the same final block', () => {
   let disputed = 0;
   fc.assert(
-    fc.property(anyStatement, txStates(), anyRules, (stated, responses, known) => {
-      if (judge(stated, responses, known).outcome !== 'disputed') return;
+    fc.property(anyStatement, txStates(), anyRules, (stated, responses, rules) => {
+      if (judge(stated, responses, rules).outcome !== 'disputed') return;
       disputed += 1;
       expect(finalHosts(responses).size).toBeGreaterThanOrEqual(2);
       const blocks = responses.flatMap((one) =>
@@ -133,14 +133,14 @@ test('nothing is disputed before two hosts have the same final block', () => {
 test('nothing is verified that no endpoint has as final', () => {
   let verified = 0;
   fc.assert(
-    fc.property(anyStatement, txStates(), anyRules, (stated, responses, known) => {
-      const verdict = judge(stated, responses, known);
+    fc.property(anyStatement, txStates(), anyRules, (stated, responses, rules) => {
+      const verdict = judge(stated, responses, rules);
       if (verdict.outcome !== 'verified') return;
       verified += 1;
       expect(verdict.proof.singleSource ?? false).toBe(finalHosts(responses).size === 1);
       const [only, ...others] = verdict.proof.moved ?? [];
       expect(others).toEqual([]);
-      const holder = known.ownerOf(only?.index ?? -1);
+      const holder = rules.ownerOf(only?.index ?? -1);
       expect(holder === null ? [] : [holder.check]).toEqual(verdict.from);
       const moved = BigInt(only?.amount ?? '0');
       expect(moved).toBeGreaterThanOrEqual(BigInt(stated.amount ?? '1'));
@@ -156,8 +156,8 @@ test('the order of observations does not matter', () => {
     fc.tuple(fc.constant(responses), fc.shuffledSubarray(responses, { minLength: responses.length })),
   );
   fc.assert(
-    fc.property(anyStatement, shuffled, anyRules, (stated, [responses, mixed], known) => {
-      expect(judge(stated, mixed, known)).toEqual(judge(stated, responses, known));
+    fc.property(anyStatement, shuffled, anyRules, (stated, [responses, mixed], rules) => {
+      expect(judge(stated, mixed, rules)).toEqual(judge(stated, responses, rules));
     }),
     RUNS,
   );
@@ -166,15 +166,15 @@ test('the order of observations does not matter', () => {
 test('endpoints that fail make no dispute, and remove none', () => {
   const broken = fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 3 });
   fc.assert(
-    fc.property(anyStatement, txStates(), anyRules, broken, (stated, responses, known, indexes) => {
-      const before = judge(stated, responses, known);
+    fc.property(anyStatement, txStates(), anyRules, broken, (stated, responses, rules, indexes) => {
+      const before = judge(stated, responses, rules);
       const fewer = responses.map(
         (one, index): TxState =>
           indexes.includes(index)
             ? { endpoint: one.endpoint, host: one.host, outcome: 'failed', reason: 'timeout' }
             : one,
       );
-      const after = judge(stated, fewer, known);
+      const after = judge(stated, fewer, rules);
       // Fewer answers can remove a contradiction, and so show the agreement of the others, but only one that was already there.
       if (after.outcome === 'disputed') expect(finalHosts(responses).size).toBeGreaterThanOrEqual(2);
       if (before.outcome !== 'disputed' && before.outcome !== 'waiting')
@@ -183,7 +183,7 @@ test('endpoints that fail make no dispute, and remove none', () => {
         ...responses,
         { endpoint: 'another', host: 'another', outcome: 'failed', reason: 'timeout' },
       ];
-      const beside = judge(stated, more, known);
+      const beside = judge(stated, more, rules);
       if (before.outcome === 'disputed' || beside.outcome === 'disputed') expect(beside).toEqual(before);
     }),
     RUNS,
@@ -204,7 +204,7 @@ test('a truth is never disputed, for any other moves and any answering endpoints
   });
   let verified = 0;
   fc.assert(
-    fc.property(truth, anyRules, ({ stated, beside, index, more, others, states }, known) => {
+    fc.property(truth, anyRules, ({ stated, beside, index, more, others, states }, rules) => {
       const paid = move({
         index,
         to: stated.recipients[0] ?? BOB,
@@ -229,7 +229,7 @@ test('a truth is never disputed, for any other moves and any answering endpoints
             return { ...who, outcome: 'found', block: block(100), isFinal: state === 'final', ...found };
         }
       });
-      const verdict = judge(stated, responses, known);
+      const verdict = judge(stated, responses, rules);
       expect(['disputed', 'unproven']).not.toContain(verdict.outcome);
       verified += verdict.outcome === 'verified' ? 1 : 0;
     }),

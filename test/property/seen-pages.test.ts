@@ -19,7 +19,7 @@ import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { WalletStore } from '../../src/store/wallets.ts';
 import { UpstreamClient } from '../../src/upstream/client/client.ts';
-import { commitDeps } from '../support/commit-parts.ts';
+import { commitDeps } from '../support/commit-deps.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { firstEpoch } from '../support/epoch.ts';
 import { logEntries } from '../support/log-entries.ts';
@@ -236,8 +236,8 @@ class Side {
   async poll(shown: Shown): Promise<void> {
     const subject = intentId(hashOf(shown.transfer + 1));
     const asOf = (await redis.get(this.#keys.commit)) ?? '0';
-    const [known] = await this.#subjects.readShown([subject]);
-    if (known?.snapshot == null) return;
+    const [entry] = await this.#subjects.readShown([subject]);
+    if (entry?.snapshot == null) return;
     const raw = recordOf(shown);
     const record = {
       subject,
@@ -248,7 +248,7 @@ class Side {
       unreadable: [],
     };
     const observation = { asOf, nowMs: Date.now(), price: 1, exact: true, claims: [] };
-    await commitRecord(this.#deps, record, known, observation);
+    await commitRecord(this.#deps, record, entry, observation);
   }
 
   /** All that was emitted, stored and requested, by subject. */
@@ -340,7 +340,7 @@ const TWICE: Step[] = [
   },
 ];
 
-test('polls that remember their pages commit and request what those that forget them do', async () => {
+test('polls that remember their pages commit and request what those without a memory of them do', async () => {
   const seen = { events: 0, rechecked: 0 };
   await fc.assert(
     fc.asyncProperty(fc.array(STEP, { minLength: 5, maxLength: 20, size: 'max' }), async (steps) => {

@@ -31,7 +31,7 @@ const names = fc.oneof(
   fc.string(),
   fc.constantFrom(
     ...LISTINGS.flatMap((listing) =>
-      ['polled', 'virtual', 'taken', 'same', 'limit', 'limitAt'].map((fact) => `${fact}:${listing}`),
+      ['polled', 'virtual', 'ingested', 'same', 'limit', 'limitAt'].map((fact) => `${fact}:${listing}`),
     ),
     'sweptAtMs',
     'pages',

@@ -107,7 +107,7 @@ export class BooksStage {
       openedMs: FIRST_MS,
       closedMs: FIRST_MS,
       readMs: 0,
-      takenMs: 0,
+      checkedMs: 0,
     };
     const stage = new BooksStage({ folder, file: join(folder, 'books.sqlite'), place, database });
     await prepareTables(stage.database);

@@ -7,7 +7,7 @@ import type { RpcNodes } from './rpc-nodes.ts';
 /** Statements so old that a check which waits for its age waits 15 minutes. */
 export const OLD = { agoMs: 1_200_000 };
 
-/** Interval of probing a failed endpoint, and of reading a final head that checks wait for. */
+/** Interval of probing a failed endpoint, and of reads of a final head that checks wait for. */
 export const PROBE_MS = 10_000;
 
 export const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);

@@ -19,7 +19,7 @@ import { eventOf } from '../../src/store/log-entry.ts';
 import { PlanStore } from '../../src/store/plan.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
-import { commitDeps } from './commit-parts.ts';
+import { commitDeps } from './commit-deps.ts';
 import { testPrefix } from './daemon.ts';
 import { firstEpoch } from './epoch.ts';
 import { eventually } from './eventually.ts';
@@ -108,7 +108,7 @@ for _, kind in ipairs({ 'due', 'failed' }) do
 end
 for _, kind in ipairs({ 'endpoint', 'of' }) do
   for _, key in ipairs(redis.call('KEYS', KEYS[1] .. ':' .. kind .. ':*')) do
-    for _, field in ipairs({ 'answeredAt', 'recoveredAt', 'probedAt', 'headAt', 'askedAt', 'seenAt', 'statedAt' }) do
+    for _, field in ipairs({ 'answeredAt', 'recoveredAt', 'probedAt', 'headAt', 'polledAt', 'seenAt', 'statedAt' }) do
       local at = tonumber(redis.call('HGET', key, field) or '')
       if at then redis.call('HSET', key, field, string.format('%.0f', at - ARGV[1])) end
     end
@@ -142,7 +142,7 @@ export class ChecksStage {
     this.log = new EventLog(redis, this.keys);
   }
 
-  /** The parts of a process on a connection of its own, or on that of the stage. */
+  /** The components of a process on a connection of its own, or on that of the stage. */
   deps(redis: RedisClient = this.redis): CheckContext {
     const subjects = new SubjectStore(redis, this.keys, {
       epoch: firstEpoch(redis, this.keys),
@@ -217,16 +217,16 @@ export class ChecksStage {
     const subject = intentId(hash);
     const { redis, keys, subjects } = this;
     const asOf = (await redis.get(keys.commit)) ?? '0';
-    const [known] = await subjects.readShown([subject]);
-    if (known === undefined) throw new Error('nothing was found');
+    const [entry] = await subjects.readShown([subject]);
+    if (entry === undefined) throw new Error('nothing was found');
     const nowMs = await redisTimeMs(redis);
     const updatedAt = Math.floor(nowMs / 1_000);
     const raw = { id: subject, type: 'intent', status, updatedAt, ...record };
     const deps = commitDeps(redis, keys, { subjects, plan: new PlanStore(redis, keys) });
     const claim = { key: `s|${subject}`, atMs: 1, historyBefore: null, served: false };
     await redis.hset(keys.wanted, claim.key, '1');
-    const claims = known.claims.length === 0 ? [claim] : [];
-    await commitRecord(deps, { subject, status, updatedAt, names: [], raw, unreadable: [] }, known, {
+    const claims = entry.claims.length === 0 ? [claim] : [];
+    await commitRecord(deps, { subject, status, updatedAt, names: [], raw, unreadable: [] }, entry, {
       asOf,
       nowMs,
       price: 1,

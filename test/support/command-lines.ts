@@ -33,14 +33,14 @@ export function commandLines(text: string): string[] {
 }
 
 /** The error in a command line, or '' where there is none. */
-export async function complaint(line: string, known: ReadonlyMap<string, Command>): Promise<string> {
+export async function complaint(line: string, commands: ReadonlyMap<string, Command>): Promise<string> {
   const [program = '', ...words] = line.replace(/ &$/, '').split(' ');
   if (program === 'npm') return npmComplaint(line, words);
   if (program === 'node') return nodeComplaint(line, words);
   const [name = '', ...rest] = words;
   // `intentwatch COMMAND --help` means any of them; the program itself has two flags.
   if (name === 'COMMAND' || (rest.length === 0 && /^--(help|version)$/.test(name))) return '';
-  const command = known.get(name);
+  const command = commands.get(name);
   if (command === undefined) return `${line}: found no command ${name}`;
   const inner = command.commands.find((one) => one.name() === rest[0]);
   const flags = [command, ...(inner ? [inner] : [])].flatMap(({ options }) =>

@@ -220,7 +220,7 @@ export function wordFor(endpoint: ShapeOf, raw: Raw): string {
   const { status, contentType } = raw;
   const body: unknown = JSON.parse(raw.text);
   const success = SUCCESSES[endpoint];
-  if (success.statuses.some((known) => known === status)) {
+  if (success.statuses.some((one) => one === status)) {
     expectType(contentType, 'application/json');
     success.shape.parse(body);
     return `${status} ok`;

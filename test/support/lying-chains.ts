@@ -80,20 +80,20 @@ export async function placesOf(
   for (const [chainId, own] of byChain(payments)) {
     const at = { chainId, endpoint: TRUTHFUL };
     const reported = await requestAll(sandbox, at, own.map(transactionRequest));
-    const known = own.flatMap((one, index) => {
+    const moved = own.flatMap((one, index) => {
       const read = STORED_STATE.safeParse(reported[index]);
       return read.success ? [{ key: placeKey(one), ...read.data }] : [];
     });
     const blocks = await requestAll(
       sandbox,
       at,
-      known.map(({ number }) =>
+      moved.map(({ number }) =>
         chainId === SOLANA
           ? { method: 'getBlock', params: [number] }
           : { method: 'eth_getBlockByNumber', params: [`0x${number.toString(16)}`] },
       ),
     );
-    for (const [index, { key, number }] of known.entries()) {
+    for (const [index, { key, number }] of moved.entries()) {
       places.set(key, { number: String(number), hash: HASHED.parse(blocks[index]) });
     }
   }

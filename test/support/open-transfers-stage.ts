@@ -14,7 +14,7 @@ import { PlanStore } from '../../src/store/plan.ts';
 import { parseMember } from '../../src/store/plan-members.ts';
 import { type SubjectEntry, SubjectStore } from '../../src/store/subjects.ts';
 import { type OpenSums, readOpenTransfers } from '../../src/store/wallets.ts';
-import { commitDeps } from './commit-parts.ts';
+import { commitDeps } from './commit-deps.ts';
 import { testPrefix } from './daemon.ts';
 import { firstEpoch } from './epoch.ts';
 import { eventually } from './eventually.ts';
@@ -85,10 +85,10 @@ export class OpenTransfersStage {
     });
   }
 
-  async known(subject: SubjectId): Promise<SubjectEntry> {
-    const [known] = await this.subjects.readShown([subject]);
-    if (known === undefined) throw new Error('nothing was found');
-    return known;
+  async entryOf(subject: SubjectId): Promise<SubjectEntry> {
+    const [entry] = await this.subjects.readShown([subject]);
+    if (entry === undefined) throw new Error('nothing was found');
+    return entry;
   }
 
   /** Ingests an answer as a page of a wallet would show it, which tracks the transfer; `nowMs` is when it comes. */
@@ -97,13 +97,13 @@ export class OpenTransfersStage {
     const claim = { key: `${wallet}|wallet:0x01`, atMs: 1, historyBefore: null, served: false };
     await this.redis.hset(this.keys.wanted, claim.key, '1');
     const observation = { asOf, nowMs, price: 1, exact: false, claims: [claim] };
-    const known = await this.known(raw.subject);
-    expect((await commitRecord(this.deps, raw, known, observation)).outcome).not.toBe('superseded');
+    const stored = await this.entryOf(raw.subject);
+    expect((await commitRecord(this.deps, raw, stored, observation)).outcome).not.toBe('superseded');
   }
 
   /** Emits a transfer as overdue; nothing where it is not known. */
   async reportOverdue(subject: SubjectId, nowMs: number): Promise<void> {
-    const { snapshot, claims } = await this.known(subject);
+    const { snapshot, claims } = await this.entryOf(subject);
     if (snapshot === null) return;
     const { status } = snapshot;
     const transition = {
@@ -121,7 +121,7 @@ export class OpenTransfersStage {
 
   /** Ends the tracking of a transfer; nothing where it is not tracked. */
   async retire(subject: SubjectId): Promise<void> {
-    const { snapshot } = await this.known(subject);
+    const { snapshot } = await this.entryOf(subject);
     await this.plan.untrackFinished(subject, snapshot?.commit ?? 0);
   }
 
@@ -157,15 +157,15 @@ export class OpenTransfersStage {
     const sums = new Map<string, { count: number; amount: bigint }>();
     const oldest: Record<string, number> = {};
     for (const subject of subjects) {
-      const { snapshot } = await this.known(subject);
+      const { snapshot } = await this.entryOf(subject);
       const open = snapshot === null ? null : openTransfer(subject, snapshot);
       if (open === null) continue;
       const { state, route, sent: paid, since } = open;
       // Without a token there is no amount either.
-      const isKnown = paid.token != null;
-      const name = [state, route, isKnown ? paid.chainId : '', isKnown ? 'token' : ''].join(' ');
+      const hasToken = paid.token != null;
+      const name = [state, route, hasToken ? paid.chainId : '', hasToken ? 'token' : ''].join(' ');
       const { count, amount } = sums.get(name) ?? { count: 0, amount: 0n };
-      sums.set(name, { count: count + 1, amount: amount + BigInt(isKnown ? (paid.amount ?? '0') : '0') });
+      sums.set(name, { count: count + 1, amount: amount + BigInt(hasToken ? (paid.amount ?? '0') : '0') });
       oldest[state] = Math.min(oldest[state] ?? since, since);
     }
     return {

@@ -163,7 +163,7 @@ export class PlanStage {
       member,
       sentAtMs,
       retryAfterMs,
-      reason: 'said the test',
+      reason: 'reported by the test',
       support: {},
     });
   }

@@ -14,16 +14,16 @@ export type Received = {
   answeredMs: number | null;
 };
 
-const LINE = z.discriminatedUnion('say', [
-  z.object({ say: z.literal('listening'), url: z.url() }),
+const LINE = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('listening'), url: z.url() }),
   z.object({
-    say: z.literal('received'),
+    kind: z.literal('received'),
     id: z.string(),
     atMs: z.number(),
     verified: z.boolean(),
     event: z.custom<RenderedEvent>(),
   }),
-  z.object({ say: z.literal('answered'), id: z.string(), atMs: z.number() }),
+  z.object({ kind: z.literal('answered'), id: z.string(), atMs: z.number() }),
 ]);
 
 /** A receiver in a process of its own, and its webhooks. */
@@ -58,7 +58,7 @@ export class ReceiverProcess {
 
   #take(text: string): void {
     const line = LINE.parse(JSON.parse(text));
-    switch (line.say) {
+    switch (line.kind) {
       case 'listening':
         this.#url = line.url;
         break;

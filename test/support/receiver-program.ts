@@ -34,13 +34,13 @@ const server = createServer(async (request, response) => {
   const body = Buffer.concat(chunks).toString('utf8');
   const id = String(request.headers['webhook-id']);
   const verified = verifies(body, request.headers);
-  emit({ say: 'received', id, atMs: Date.now(), verified, event: JSON.parse(body) });
+  emit({ kind: 'received', id, atMs: Date.now(), verified, event: JSON.parse(body) });
   if (mode === 'hang') return;
   if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
   const status = mode === 'fail' ? 500 : verified ? 204 : 401;
-  response.writeHead(status).end(() => emit({ say: 'answered', id, atMs: Date.now() }));
+  response.writeHead(status).end(() => emit({ kind: 'answered', id, atMs: Date.now() }));
 });
 
 server.listen(0, '127.0.0.1', () => {
-  emit({ say: 'listening', url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks` });
+  emit({ kind: 'listening', url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks` });
 });

@@ -24,7 +24,7 @@ const ANSWERS = z.array(
 );
 const SHOWINGS = z.array(
   z.object({
-    askedAt: z.number(),
+    requestedAt: z.number(),
     at: z.number(),
     doneAt: z.number().nullable(),
     isPage: z.boolean(),

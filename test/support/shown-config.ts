@@ -12,7 +12,7 @@ const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 export const PAGE_ENV = {
   UPSTREAM_API_KEY: 'key-1',
   INTENTWATCH_TOKEN: 'token-of-16-char',
-  INTENTWATCH_READ_TOKEN: 'token-for-reading',
+  INTENTWATCH_READ_TOKEN: 'token-that-reads',
   INTENTWATCH_CONSUME_TOKEN: 'token-for-consuming',
   REDIS_URL: 'redis://redis:6379',
   TEAMS_WORKFLOW_URL: 'https://prod-1.example.com/workflows/1/triggers/manual/paths/invoke?sig=key-1',

@@ -25,8 +25,8 @@ class Wallets {
     const records = shown.map(
       ([hash, { status, updatedAt }]): JsonObject => intentRecord(hash, status, updatedAt),
     );
-    const isKnown = records.length > 0 || wallet !== undefined;
-    return { records: isKnown ? records : [intentRecord(query.intentHash ?? '', 'unknown', null)] };
+    const isFound = records.length > 0 || wallet !== undefined;
+    return { records: isFound ? records : [intentRecord(query.intentHash ?? '', 'unknown', null)] };
   });
 
   set(hash: string, status: string, wallet = WALLET): void {

@@ -22,10 +22,10 @@ describe('a token that is built in', () => {
   test.each(named)('%s has a source, and the address and decimals that the token list has', (_, entry) => {
     const { chainId, address, token, source } = entry;
     expect(TOKEN_SOURCES[source]).toMatch(/^https:/);
-    const known = listed.get(tokenKey(chainId, address));
+    const found = listed.get(tokenKey(chainId, address));
     // Every token of Solana must match the list: a base58 address of an SPL token has no checksum to show a slip.
-    if (source === 'list' || chainId === SOLANA.ours || known !== undefined) {
-      expect(known).toEqual({ address, decimals: token.decimals });
+    if (source === 'list' || chainId === SOLANA.ours || found !== undefined) {
+      expect(found).toEqual({ address, decimals: token.decimals });
     }
   });
 

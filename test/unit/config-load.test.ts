@@ -211,7 +211,7 @@ test('a file with every key is read with its values', async () => {
       decimals: 6,
     },
   ]);
-  const [local, nobodyWaits, room, oncall] = config.receivers;
+  const [local, nobodyWaits, channel, oncall] = config.receivers;
   if (local?.type !== 'webhook') throw new Error('expected a webhook');
   expect(local.url.reveal()).toBe('http://10.0.0.8:3000/hook?t=1');
   expect(local.secrets.map((secret) => secret.reveal())).toEqual([SECRET, OTHER_SECRET]);
@@ -237,7 +237,7 @@ test('a file with every key is read with its values', async () => {
     ['Authorization', 'Bearer h'],
     ['X-Team', 'payments'],
   ]);
-  expect(room).toMatchObject({ format: 'slack', secrets: [], rateLimit: 1 });
+  expect(channel).toMatchObject({ format: 'slack', secrets: [], rateLimit: 1 });
   if (nobodyWaits?.type !== 'webhook') throw new Error('expected a webhook');
   expect(config.upstream.proxy?.reveal()).toBe('http://proxy.example.com:3128');
   expect(local.proxy).toBeNull();

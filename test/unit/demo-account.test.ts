@@ -24,7 +24,7 @@ function showings(answers: readonly ShownAnswer[], apartMs = 2_000): Showing[] {
     const { status, updatedAt = null, page } = one;
     const content = status === 'unknown' ? '' : contentOf(recordOf(one));
     const records = [{ id: SUBJECT, status, updatedAt, content, steps: { failed: 0, refunded: 0 } }];
-    return { askedAt: at, at, doneAt: at + 10, isPage: page ?? false, records };
+    return { requestedAt: at, at, doneAt: at + 10, isPage: page ?? false, records };
   });
 }
 

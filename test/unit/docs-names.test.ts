@@ -42,15 +42,15 @@ test('alerts name only log lines that exist', async () => {
   const rules = await read('config/prometheus/rules.yml');
   const named = [...rules.matchAll(/\blog lines? ([a-z-]+\.[a-z_]+)/g)].map(([, name = '']) => name);
   expect(named.length).toBeGreaterThan(10);
-  const known = await logLines();
-  expect(named.filter((name) => !known.has(name))).toEqual([]);
+  const names = await logLines();
+  expect(named.filter((name) => !names.has(name))).toEqual([]);
 });
 
 test('pages name only event types, keys of the config and log lines that exist', async () => {
   const keys = [...(await read('docs/configuration.md')).matchAll(/^\| `([\w.[\]-]+)` \|/gm)].map(
     ([, key]) => key,
   );
-  const known = new Set([...EVENT_TYPES, ...(await logLines())]);
+  const names = new Set([...EVENT_TYPES, ...(await logLines())]);
   const sections = ['upstream', 'redis', 'server', 'smtp', 'polling'];
   const pattern =
     /^(intent|quote|gasless|vault|route|upstream|receiver|redis|server|smtp|polling|poll|relay|delivery)\.[\w-]+$/;
@@ -59,7 +59,7 @@ test('pages name only event types, keys of the config and log lines that exist',
   const texts = await Promise.all(written.map(async (path) => ({ path, text: await read(path) })));
   const wrong = texts.flatMap(({ path, text }) =>
     codeSpans(text)
-      .filter((span) => pattern.test(span) && !known.has(span))
+      .filter((span) => pattern.test(span) && !names.has(span))
       .filter((span) => {
         const [section = '', ...key] = span.split('.');
         const name = key.join('.');

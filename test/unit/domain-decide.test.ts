@@ -30,7 +30,7 @@ function gateway(subject: SubjectId, raw: JsonObject): UpstreamRecord {
 }
 
 /** The snapshot after an answer, with one event. */
-function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
+function snapshotOf(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
   const { status, updatedAt, raw } = record;
   return {
     version: 1,
@@ -101,7 +101,7 @@ describe('first sight', () => {
 });
 
 describe('a state that was stored as history', () => {
-  const history = known(answer('pending', 100, { txHash: '0x01' }), { sequence: 0, reported: false });
+  const history = snapshotOf(answer('pending', 100, { txHash: '0x01' }), { sequence: 0, reported: false });
 
   test('stays silent while it is history for everybody', () => {
     expect(decide(history, answer('pending', 100), { ...EXACT, history: true })).toEqual({
@@ -182,13 +182,13 @@ describe('an answer without news', () => {
     ['hex in another case', answer('pending', 100, { txHash: '0xab' })],
     ['a member that cannot be read', answer('pending', 100, { txHash: 5 }, ['txHash'])],
   ])('is unchanged and stores nothing: %s', (_, record) => {
-    expect(decide(known(pending), record, EXACT)).toEqual({ outcome: 'unchanged', accepted: null });
-    expect(decide(known(pending), record, PAGE)).toEqual({ outcome: 'unchanged', accepted: null });
+    expect(decide(snapshotOf(pending), record, EXACT)).toEqual({ outcome: 'unchanged', accepted: null });
+    expect(decide(snapshotOf(pending), record, PAGE)).toEqual({ outcome: 'unchanged', accepted: null });
   });
 
   test('moves the stored time forward without an event', () => {
     const later = answer('pending', 101, { txHash: '0xAB' });
-    expect(decide(known(pending), later, EXACT)).toEqual({
+    expect(decide(snapshotOf(pending), later, EXACT)).toEqual({
       outcome: 'unchanged',
       accepted: {
         status: 'pending',
@@ -200,7 +200,7 @@ describe('an answer without news', () => {
   });
 
   test('adds a missing time without an event', () => {
-    expect(decide(known(answer('pending', null)), answer('pending', 100), EXACT)).toMatchObject({
+    expect(decide(snapshotOf(answer('pending', null)), answer('pending', 100), EXACT)).toMatchObject({
       outcome: 'unchanged',
       accepted: { updatedAt: 100, record: { updatedAt: 100 } },
     });
@@ -211,13 +211,13 @@ describe('an answer without news', () => {
     ['another case of the status at a newer time', answer('Pending', 101)],
     ['another spelling of the id', { ...answer('pending', 100, { id: 'intent:0xAA' }) }],
   ])('never makes an event of %s', (_, record) => {
-    expect(decide(known(answer('pending', 100)), record, EXACT)).toMatchObject({ outcome: 'unchanged' });
+    expect(decide(snapshotOf(answer('pending', 100)), record, EXACT)).toMatchObject({ outcome: 'unchanged' });
   });
 
   test('never makes an event of another case of a vault state', () => {
     const vault = gateway(VAULT, { vaultAddress: '0xbb', state: 'PENDING' });
     const again = gateway(VAULT, { vaultAddress: '0xBB', state: 'pending' });
-    expect(decide(known(vault), again, EXACT).outcome).toBe('unchanged');
+    expect(decide(snapshotOf(vault), again, EXACT).outcome).toBe('unchanged');
   });
 });
 
@@ -226,7 +226,7 @@ describe('a change', () => {
 
   test('of the status at a newer time stores the whole answer', () => {
     const record = answer('filled', 101, { destinationTx: { txHash: '0x02' } });
-    expect(decide(known(pending), record, EXACT)).toEqual({
+    expect(decide(snapshotOf(pending), record, EXACT)).toEqual({
       outcome: 'changed',
       accepted: { status: 'filled', updatedAt: 101, record: record.raw },
       transition: {
@@ -241,7 +241,7 @@ describe('a change', () => {
   });
 
   test.each([100, null])('of the status forward at the time %s retains known members', (updatedAt) => {
-    expect(decide(known(pending), answer('filled', updatedAt), EXACT)).toMatchObject({
+    expect(decide(snapshotOf(pending), answer('filled', updatedAt), EXACT)).toMatchObject({
       outcome: 'changed',
       accepted: { status: 'filled', updatedAt: 100, record: { ...pending.raw, status: 'filled' } },
       transition: { type: 'intent.filled', changes: ['status'], regression: false },
@@ -249,7 +249,7 @@ describe('a change', () => {
   });
 
   test('comes from a page as well as from an exact poll', () => {
-    expect(decide(known(pending), answer('filled', 101), PAGE)).toMatchObject({ outcome: 'changed' });
+    expect(decide(snapshotOf(pending), answer('filled', 101), PAGE)).toMatchObject({ outcome: 'changed' });
   });
 
   test.each([
@@ -257,35 +257,39 @@ describe('a change', () => {
     ['pending', 'refunded', 'intent.refunded'],
     ['expired', 'refunded', 'intent.refunded'],
   ])('from %s to %s is marked as skipped', (before, after, type) => {
-    expect(decide(known(answer(before, 100)), answer(after, 101), EXACT)).toMatchObject({
+    expect(decide(snapshotOf(answer(before, 100)), answer(after, 101), EXACT)).toMatchObject({
       outcome: 'changed',
       transition: { type, skipped: true, regression: false },
     });
   });
 
   test('backward at a newer time is reported at once, as a regression', () => {
-    expect(decide(known(answer('settled', 100)), answer('pending', 101), PAGE)).toMatchObject({
+    expect(decide(snapshotOf(answer('settled', 100)), answer('pending', 101), PAGE)).toMatchObject({
       outcome: 'changed',
       transition: { type: 'intent.pending', previousStatus: 'settled', regression: true, skipped: false },
     });
   });
 
   test.each([100, 101])('to and from an unknown status is a change like any other, at %s', (updatedAt) => {
-    expect(decide(known(pending), answer('Routing', updatedAt), EXACT)).toMatchObject({
+    expect(decide(snapshotOf(pending), answer('Routing', updatedAt), EXACT)).toMatchObject({
       outcome: 'changed',
       transition: { type: 'intent.routing', status: 'Routing', skipped: false, regression: false },
     });
-    expect(decide(known(answer('Routing', 100)), answer('constructor', updatedAt), EXACT).outcome).toBe(
+    expect(decide(snapshotOf(answer('Routing', 100)), answer('constructor', updatedAt), EXACT).outcome).toBe(
       'changed',
     );
-    expect(decide(known(answer('Routing', 100)), answer('filled', updatedAt), EXACT)).toMatchObject({
+    expect(decide(snapshotOf(answer('Routing', 100)), answer('filled', updatedAt), EXACT)).toMatchObject({
       transition: { previousStatus: 'Routing', regression: false },
     });
   });
 
   test('of anything else is an update with its paths', () => {
     expect(
-      decide(known(pending), answer('pending', 101, { sourceTx: { txHash: '0x09' }, mood: 'good' }), EXACT),
+      decide(
+        snapshotOf(pending),
+        answer('pending', 101, { sourceTx: { txHash: '0x09' }, mood: 'good' }),
+        EXACT,
+      ),
     ).toMatchObject({
       outcome: 'changed',
       accepted: { updatedAt: 101 },
@@ -300,7 +304,7 @@ describe('a change', () => {
 
   test('never comes of a member that an answer at a newer time omits', () => {
     const later = answer('pending', 101);
-    expect(decide(known(pending), later, EXACT)).toEqual({
+    expect(decide(snapshotOf(pending), later, EXACT)).toEqual({
       outcome: 'unchanged',
       accepted: {
         status: 'pending',
@@ -313,7 +317,7 @@ describe('a change', () => {
 
   test('comes of a member that is null at a newer time, and of a set that lost an element', () => {
     const record = answer('pending', 101, { sourceTx: null, intentHashes: [] });
-    expect(decide(known(pending), record, EXACT)).toMatchObject({
+    expect(decide(snapshotOf(pending), record, EXACT)).toMatchObject({
       outcome: 'changed',
       accepted: { record: { sourceTx: null, intentHashes: [] } },
       transition: { type: 'intent.updated', changes: ['sourceTx', 'intentHashes'] },
@@ -322,7 +326,7 @@ describe('a change', () => {
 
   test('at the same time shows more and is reported once', () => {
     const more = answer('pending', 100, { intentHashes: ['0x2'] });
-    const decision = decide(known(pending), more, EXACT);
+    const decision = decide(snapshotOf(pending), more, EXACT);
     expect(decision).toMatchObject({
       outcome: 'changed',
       accepted: { updatedAt: 100, record: { sourceTx: { txHash: '0x01' }, intentHashes: ['0x2', '0x1'] } },
@@ -335,12 +339,12 @@ describe('a subject whose answers carry no time', () => {
   test('moves forward by its states, and a step back waits for confirmation', () => {
     const pending = gateway(VAULT, { vaultAddress: '0xbb', state: 'PENDING', amount: '5' });
     const published = gateway(VAULT, { vaultAddress: '0xbb', state: 'PUBLISHED' });
-    expect(decide(known(pending), published, EXACT)).toMatchObject({
+    expect(decide(snapshotOf(pending), published, EXACT)).toMatchObject({
       outcome: 'changed',
       accepted: { status: 'PUBLISHED', updatedAt: null, record: { amount: '5', state: 'PUBLISHED' } },
       transition: { type: 'vault.published', skipped: true, changes: ['state'] },
     });
-    expect(decide(known(published), pending, EXACT)).toMatchObject({
+    expect(decide(snapshotOf(published), pending, EXACT)).toMatchObject({
       outcome: 'stale',
       reason: 'backward',
       unconfirmed: { key: 'pending@' },
@@ -350,7 +354,7 @@ describe('a subject whose answers carry no time', () => {
   test('grows by its answers and never shrinks', () => {
     const job = gateway(JOB, { id: 'job-1', status: 'PENDING', permitTxHash: '0x1' });
     const more = gateway(JOB, { id: 'job-1', status: 'PENDING', permitTxHash: null, transferTxHash: '0x2' });
-    expect(decide(known(job), more, EXACT)).toMatchObject({
+    expect(decide(snapshotOf(job), more, EXACT)).toMatchObject({
       outcome: 'changed',
       accepted: { record: { permitTxHash: '0x1', transferTxHash: '0x2' } },
       transition: { type: 'gasless.updated', changes: ['transferTxHash'] },

@@ -19,7 +19,7 @@ function token(more: Partial<Listed> = {}): Listed {
   return { chainId: 8453, address: ADDRESS, symbol: 'PUSD', decimals: 6, ...more };
 }
 
-function known(...lists: (readonly Listed[])[]): DiscoveredToken[] {
+function mergedOf(...lists: (readonly Listed[])[]): DiscoveredToken[] {
   return lists.reduce<DiscoveredToken[]>((before, list) => mergeTokens(before, list).entries, []);
 }
 
@@ -29,7 +29,7 @@ function directory(tokens: DiscoveredToken[], chains: Parameters<typeof parseCha
 
 describe('a token that the upstream lists', () => {
   test('is known in either case of its address', () => {
-    const found = directory(known([token()]));
+    const found = directory(mergedOf([token()]));
     expect(found.token('8453', ADDRESS.toLowerCase())).toEqual({ symbol: 'PUSD', decimals: 6 });
     expect(found.token('10', ADDRESS)).toBeNull();
   });
@@ -48,24 +48,27 @@ describe('a token that the upstream lists', () => {
   });
 
   test('and not any more stays known', () => {
-    expect(directory(known([token()], [])).token('8453', ADDRESS)).toEqual({ symbol: 'PUSD', decimals: 6 });
+    expect(directory(mergedOf([token()], [])).token('8453', ADDRESS)).toEqual({
+      symbol: 'PUSD',
+      decimals: 6,
+    });
   });
 
   test.each([
-    ['twice in one list', known([token(), token({ decimals: 18 })])],
-    ['twice in one list, the first again at the end', known([token(), token({ decimals: 18 }), token()])],
-    ['at two times', known([token()], [token({ decimals: 18 })])],
-    ['otherwise than it is built in', known([token({ address: USDC, decimals: 18 })])],
+    ['twice in one list', mergedOf([token(), token({ decimals: 18 })])],
+    ['twice in one list, the first again at the end', mergedOf([token(), token({ decimals: 18 }), token()])],
+    ['at two times', mergedOf([token()], [token({ decimals: 18 })])],
+    ['otherwise than it is built in', mergedOf([token({ address: USDC, decimals: 18 })])],
   ])('with other decimals %s is reported in base units', (_, tokens) => {
     const address = tokens[0]?.address ?? '';
     expect(directory(tokens).token('8453', address)).toBeNull();
     expect(contradictions(COMMON_NAMES, { chains: [], tokens })).toEqual([
-      { chainId: '8453', address, known: 6, listed: 18 },
+      { chainId: '8453', address, stored: 6, listed: 18 },
     ]);
   });
 
   test('is known again once the upstream repeats its first answer', () => {
-    const tokens = known([token()], [token({ decimals: 18 })], [token()]);
+    const tokens = mergedOf([token()], [token({ decimals: 18 })], [token()]);
     expect(directory(tokens).token('8453', ADDRESS)).toEqual({ symbol: 'PUSD', decimals: 6 });
   });
 
@@ -74,9 +77,11 @@ describe('a token that the upstream lists', () => {
       chains: [],
       tokens: [{ chainId: '8453', address: ADDRESS, symbol: 'OURS', decimals: 8 }],
     };
-    const found = extendDirectory(named, directory(known([token()])));
+    const found = extendDirectory(named, directory(mergedOf([token()])));
     expect(found.token('8453', ADDRESS)).toEqual({ symbol: 'OURS', decimals: 8 });
-    expect(contradictions(extendDirectory(named), { chains: [], tokens: known([token()]) })).toHaveLength(1);
+    expect(contradictions(extendDirectory(named), { chains: [], tokens: mergedOf([token()]) })).toHaveLength(
+      1,
+    );
   });
 });
 
@@ -108,7 +113,7 @@ test('for any lists, a token that is shown has the decimals of every entry of th
   });
   fc.assert(
     fc.property(fc.array(fc.array(entry, { minLength: 1 }), { minLength: 1, maxLength: 4 }), (lists) => {
-      const tokens = known(...lists);
+      const tokens = mergedOf(...lists);
       const found = directory(tokens);
       for (const { chainId, address, decimals } of takeable(lists.at(-1) ?? [])) {
         const shown = found.token(String(chainId), address);

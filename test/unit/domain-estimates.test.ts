@@ -15,28 +15,28 @@ function seen(route: string, { count, ageSeconds }: { count: number; ageSeconds:
   };
 }
 
-function known(stored: readonly StoredTally[], estimates: Record<string, number>) {
+function learnedOf(stored: readonly StoredTally[], estimates: Record<string, number>) {
   const rules = { rules: WATCH_RULES, arrivals: ARRIVAL_RULE, nowMs: NOW_MS };
   return knowledgeOf(stored, { ...rules, estimates: new Map(Object.entries(estimates)) });
 }
 
-const medianOf = (knowledge: ReturnType<typeof known>, route: string): number =>
+const medianOf = (knowledge: ReturnType<typeof learnedOf>, route: string): number =>
   10 * Math.round(quantileSeconds(knowledge.curve(route, 'pending'), 0.5) / 10);
 
 describe('the duration of a delivery by its quotes', () => {
   test('is the expectation of the route before any observation, half as long again', () => {
-    const knowledge = known([], { '1:10': 120, '1:59': 300 });
+    const knowledge = learnedOf([], { '1:10': 120, '1:59': 300 });
     expect(medianOf(knowledge, '1:10')).toBe(180);
     expect(medianOf(knowledge, '2:10')).toBe(40);
     expect(medianOf(knowledge, '*')).toBe(40);
   });
 
   test('is the longest from a source of which the destination is not known', () => {
-    expect(medianOf(known([], { '1:10': 120, '1:59': 300, '11:1': 900 }), '1:*')).toBe(450);
+    expect(medianOf(learnedOf([], { '1:10': 120, '1:59': 300, '11:1': 900 }), '1:*')).toBe(450);
   });
 
   test('gives a time after which a transfer is overdue, and has no effect on other stages', () => {
-    const knowledge = known([], { '1:10': 20 });
+    const knowledge = learnedOf([], { '1:10': 20 });
     expect(knowledge.p99Seconds('1:10', 'pending')).toBeGreaterThan(250);
     expect(knowledge.p99Seconds('1:10', 'pending')).toBeLessThan(350);
     expect(knowledge.p99Seconds('1:10', 'filled')).toBe(null);
@@ -46,9 +46,9 @@ describe('the duration of a delivery by its quotes', () => {
   test('counts no more once enough was seen on the route, or on all of them', () => {
     const fills = { count: 500, ageSeconds: 9 };
     for (const stored of [[seen('1:10', fills)], [seen('*', fills)]]) {
-      expect(medianOf(known(stored, { '1:10': 600 }), '1:10')).toBeLessThan(30);
+      expect(medianOf(learnedOf(stored, { '1:10': 600 }), '1:10')).toBeLessThan(30);
     }
     const few = [seen('*', { count: 2, ageSeconds: 9 })];
-    expect(medianOf(known(few, { '1:10': 120 }), '1:10')).toBe(180);
+    expect(medianOf(learnedOf(few, { '1:10': 120 }), '1:10')).toBe(180);
   });
 });

@@ -47,13 +47,13 @@ function learnedFrom(seen: readonly Life[], everySeconds: number): Knowledge {
   const given = { rules: WATCH_RULES, arrivals: ARRIVAL_RULE, nowMs: START_MS };
   const tallies = new Map<Statistic, StoredTally>();
   const add = (statistic: Statistic, more: readonly Increment[]): void => {
-    const known = tallies.get(statistic) ?? {
+    const before = tallies.get(statistic) ?? {
       route: ANY_ROUTE,
       statistic,
       tally: emptyTally(),
       landmarkMs: START_MS,
     };
-    tallies.set(statistic, { ...known, tally: withIncrements(known.tally, more, 1) });
+    tallies.set(statistic, { ...before, tally: withIncrements(before.tally, more, 1) });
   };
   let knowledge = knowledgeOf([], given);
   for (const [index, { endsSeconds, status }] of seen.entries()) {
@@ -146,8 +146,11 @@ function hold(
 describe('the expected status', () => {
   const curve = expectedHazard(WATCH_RULES.pending.expectation);
   const ends = () => ({ usual: curve, failed: curve.map(() => 1e-7) });
-  const reported = (subject: SubjectId, status: string, known: () => ReturnType<typeof ends> | null = ends) =>
-    expectedBy({ subject, snapshot: { ...pendingAt(START_MS), status }, nowMs: START_MS }, known);
+  const reported = (
+    subject: SubjectId,
+    status: string,
+    endsOf: () => ReturnType<typeof ends> | null = ends,
+  ) => expectedBy({ subject, snapshot: { ...pendingAt(START_MS), status }, nowMs: START_MS }, endsOf);
   const vault = vaultId({ chainId: 8453, address: '0x3333333333333333333333333333333333333333' });
 
   test.for<[SubjectId, string, string | undefined]>([

@@ -3,7 +3,7 @@ import { editDistance, globDistance } from '../../src/domain/edit-distance.ts';
 import {
   correctedPattern,
   EVENT_TYPES,
-  isKnownPattern,
+  matchesEventType,
   nearestType,
 } from '../../src/domain/events/event-types.ts';
 
@@ -18,7 +18,7 @@ describe('a pattern of event types', () => {
     'upstream.authorized',
     '!*.failing',
   ])('%s is known', (pattern) => {
-    expect([isKnownPattern(pattern), correctedPattern(pattern)]).toEqual([true, null]);
+    expect([matchesEventType(pattern), correctedPattern(pattern)]).toEqual([true, null]);
   });
 
   test.each([
@@ -32,7 +32,7 @@ describe('a pattern of event types', () => {
     ['*.failing', 'receiver.failing'],
     ['frobnicated-thing.done', null],
   ])('%s matches nothing of the catalogue, where %s is nearest', (pattern, nearest) => {
-    expect([isKnownPattern(pattern), correctedPattern(pattern)]).toEqual([false, null]);
+    expect([matchesEventType(pattern), correctedPattern(pattern)]).toEqual([false, null]);
     expect(nearestType(pattern)?.split('.')[0]).toBe(nearest?.split('.')[0]);
     if (nearest?.includes('fill')) expect(nearestType(pattern)).toBe(nearest);
   });
@@ -49,7 +49,7 @@ describe('a pattern of event types', () => {
   });
 
   test('of each type in the catalogue is known', () => {
-    for (const type of EVENT_TYPES) expect([type, isKnownPattern(type)]).toEqual([type, true]);
+    for (const type of EVENT_TYPES) expect([type, matchesEventType(type)]).toEqual([type, true]);
   });
 });
 

@@ -242,10 +242,10 @@ describe('a genuine return', () => {
     ['equal', 100, 100],
     ['missing from the answer', 100, null],
     ['missing from what is known', null, 100],
-  ])('is reported after `confirmAfter` where the time is %s', (_, known, updatedAt) => {
+  ])('is reported after `confirmAfter` where the time is %s', (_, before, updatedAt) => {
     const followed = new Followed(JOB);
-    followed.poll({ ...queued, updatedAt: known });
-    followed.poll({ ...sent, updatedAt: known });
+    followed.poll({ ...queued, updatedAt: before });
+    followed.poll({ ...sent, updatedAt: before });
     expect(secondsUntilReported(followed, { ...queued, updatedAt })).toBe(600);
     expect(followed.reported.at(-1)).toMatchObject({ type: 'gasless.queued', regression: true });
   });

@@ -10,7 +10,7 @@ import { NARROW_STATUSES } from '../../src/domain/cadence/wait.ts';
 import { nextSnapshot, unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import { EVENT_TYPES } from '../../src/domain/events/event-types.ts';
 import type { ImportedState } from '../../src/domain/quotes/promised.ts';
-import { knownStatuses } from '../../src/domain/subjects/kinds.ts';
+import { kindStatuses } from '../../src/domain/subjects/kinds.ts';
 import { type Snapshot, type Step, stageOf, stepBetween } from '../../src/domain/subjects/record.ts';
 import {
   asSubjectId,
@@ -485,7 +485,7 @@ describe('tracking', () => {
 
   test('has a stage for every status that is known, and every stage has usable numbers', () => {
     for (const subject of [INTENT, DEPOSIT, QUOTE, JOB, VAULT]) {
-      const statuses = knownStatuses(subjectKind(subject));
+      const statuses = kindStatuses(subjectKind(subject));
       expect(statuses.length).toBeGreaterThan(1);
       for (const status of [...statuses, 'constructor', '__proto__']) {
         const stage = stageOf(subject, status);
@@ -497,6 +497,6 @@ describe('tracking', () => {
 });
 
 test('a wallet can be narrowed to every status in which a transfer is watched, and to no other', () => {
-  const watched = knownStatuses('intent').filter((status) => stageOf(INTENT, status).finishAfterMs !== 0);
+  const watched = kindStatuses('intent').filter((status) => stageOf(INTENT, status).finishAfterMs !== 0);
   expect([...NARROW_STATUSES].toSorted()).toEqual(watched.toSorted());
 });

@@ -18,7 +18,7 @@ function answer(status: string, updatedAt: number | null, more: JsonObject = {})
 }
 
 /** The snapshot after an answer, with one event. */
-function known(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
+function snapshotOf(record: UpstreamRecord, more: Partial<Snapshot> = {}): Snapshot {
   const { status, updatedAt, raw } = record;
   return {
     version: 1,
@@ -53,14 +53,14 @@ describe('a stale answer', () => {
     ['a backward step at the same time', answer('pending', 100), 'backward'],
     ['a backward step without a time', answer('pending', null), 'backward'],
   ])('is neither stored nor reported: %s', (_, record, reason) => {
-    expect(decide(known(filled), record, PAGE)).toEqual({ outcome: 'stale', reason, unconfirmed: null });
+    expect(decide(snapshotOf(filled), record, PAGE)).toEqual({ outcome: 'stale', reason, unconfirmed: null });
     const unconfirmed = { key: `${record.status.toLowerCase()}@${record.updatedAt ?? ''}`, sinceMs: NOW_MS };
-    expect(decide(known(filled), record, EXACT)).toEqual({ outcome: 'stale', reason, unconfirmed });
+    expect(decide(snapshotOf(filled), record, EXACT)).toEqual({ outcome: 'stale', reason, unconfirmed });
   });
 
   test('retains the running clock while exact polls repeat it', () => {
     const sinceMs = NOW_MS - TEN_MINUTES_MS + 1;
-    const snapshot = known(filled, { unconfirmed: { key: 'filled@99', sinceMs } });
+    const snapshot = snapshotOf(filled, { unconfirmed: { key: 'filled@99', sinceMs } });
     expect(decide(snapshot, answer('filled', 99), EXACT)).toEqual({
       outcome: 'stale',
       reason: 'older',
@@ -73,7 +73,7 @@ describe('a stale answer', () => {
     ['another status', answer('pending', 99), 'pending@99'],
     ['unknown', answer('unknown', null), 'unknown@'],
   ])('starts the clock anew when it becomes %s', (_, record, key) => {
-    const snapshot = known(filled, { unconfirmed: { key: 'filled@99', sinceMs: 0 } });
+    const snapshot = snapshotOf(filled, { unconfirmed: { key: 'filled@99', sinceMs: 0 } });
     expect(decide(snapshot, record, EXACT)).toMatchObject({
       outcome: 'stale',
       unconfirmed: { key, sinceMs: NOW_MS },
@@ -83,7 +83,7 @@ describe('a stale answer', () => {
   test('is accepted as a regression once exact polls have repeated it for ten minutes', () => {
     const unconfirmed = { key: 'pending@99', sinceMs: NOW_MS - TEN_MINUTES_MS };
     const record = answer('pending', 99);
-    expect(decide(known(filled, { unconfirmed }), record, EXACT)).toEqual({
+    expect(decide(snapshotOf(filled, { unconfirmed }), record, EXACT)).toEqual({
       outcome: 'changed',
       accepted: { status: 'pending', updatedAt: 99, record: record.raw },
       transition: {
@@ -99,7 +99,7 @@ describe('a stale answer', () => {
 
   test('is never accepted from a page, however long it was repeated', () => {
     const unconfirmed = { key: 'pending@99', sinceMs: 0 };
-    expect(decide(known(filled, { unconfirmed }), answer('pending', 99), PAGE)).toEqual({
+    expect(decide(snapshotOf(filled, { unconfirmed }), answer('pending', 99), PAGE)).toEqual({
       outcome: 'stale',
       reason: 'older',
       unconfirmed: null,
@@ -109,7 +109,7 @@ describe('a stale answer', () => {
   test('that confirms nothing but an older time accepts the time and makes no event', () => {
     const unconfirmed = { key: 'filled@99', sinceMs: 0 };
     const older = answer('filled', 99);
-    expect(decide(known(filled, { unconfirmed }), older, EXACT)).toEqual({
+    expect(decide(snapshotOf(filled, { unconfirmed }), older, EXACT)).toEqual({
       outcome: 'unchanged',
       accepted: {
         status: 'filled',
@@ -123,7 +123,7 @@ describe('a stale answer', () => {
   test('that confirms other content at an older time is an update with regression', () => {
     const unconfirmed = { key: 'filled@99', sinceMs: 0 };
     const record = answer('filled', 99, { destinationTx: { txHash: '0x02' } });
-    expect(decide(known(filled, { unconfirmed }), record, EXACT)).toMatchObject({
+    expect(decide(snapshotOf(filled, { unconfirmed }), record, EXACT)).toMatchObject({
       outcome: 'changed',
       accepted: { updatedAt: 99 },
       transition: { type: 'intent.updated', changes: ['destinationTx.txHash'], regression: true },
@@ -132,7 +132,7 @@ describe('a stale answer', () => {
 
   test('that confirms unknown is reported as unknown, without regression', () => {
     const unconfirmed = { key: 'unknown@', sinceMs: NOW_MS - TEN_MINUTES_MS };
-    expect(decide(known(filled, { unconfirmed }), answer('unknown', null), EXACT)).toMatchObject({
+    expect(decide(snapshotOf(filled, { unconfirmed }), answer('unknown', null), EXACT)).toMatchObject({
       outcome: 'changed',
       accepted: { status: 'unknown', updatedAt: null },
       transition: { type: 'intent.unknown', previousStatus: 'filled', regression: false, skipped: false },
@@ -141,7 +141,7 @@ describe('a stale answer', () => {
 });
 
 describe('after unknown was accepted', () => {
-  const unknown = known(answer('unknown', null));
+  const unknown = snapshotOf(answer('unknown', null));
 
   test.each([
     answer('pending', 1),

@@ -113,7 +113,7 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     emitted: { result: 'ahead' },
     moves: { 'status_comparisons_total{result="ahead"}': 1 },
   },
-  'record.forgotten': { emitted: { subject: 'intent:0x1' }, moves: { records_forgotten_total: 1 } },
+  'record.expired': { emitted: { subject: 'intent:0x1' }, moves: { records_expired_total: 1 } },
   'transfer.delivered': {
     emitted: { route: '8453:10', ratio: 0.96 },
     moves: { 'delivered_ratio_sum{route="8453:10"}': 0.96, 'delivered_ratio_count{route="8453:10"}': 1 },

@@ -45,7 +45,7 @@ function create(sources: Partial<MetricSources>, health: Partial<Health> = {}): 
       endpointGroups: async () => [STATUS, GATEWAY],
       waits: async () => [{ kind: 'wallet', longestSeconds: 40 }],
       sweeps: async () => [
-        { state: 'reading', count: 0 },
+        { state: 'sweeping', count: 0 },
         { state: 'broken', count: 9 },
       ],
       ...sources,

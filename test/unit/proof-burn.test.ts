@@ -116,9 +116,9 @@ describe('a payment is the delivery of a local intent', () => {
   });
 
   test('not where it is a funding, or has no hash', () => {
-    const known = { promised: { local: true as const }, record: null };
-    expect(localIntent(statement({ payment: 'source' }), known)).toBeNull();
-    expect(localIntent(statement({ intentHash: null }), known)).toBeNull();
+    const facts = { promised: { local: true as const }, record: null };
+    expect(localIntent(statement({ payment: 'source' }), facts)).toBeNull();
+    expect(localIntent(statement({ intentHash: null }), facts)).toBeNull();
   });
 });
 
@@ -275,12 +275,12 @@ describe('the delivery of a local intent', () => {
 
   test('takes its log from a payment that is tied to it less, but not by one host of its burn', () => {
     const owner = logOwner({ weight: 3 });
-    const known = { ownerOf: () => owner };
-    expect(judge(statement(), received(), rules({ burn: SENT, ...known }))).toMatchObject({
+    const own = { ownerOf: () => owner };
+    expect(judge(statement(), received(), rules({ burn: SENT, ...own }))).toMatchObject({
       outcome: 'verified',
       from: [owner.check],
     });
-    expect(judge(statement(), received(), rules({ burn: single, ...known }))).toMatchObject({
+    expect(judge(statement(), received(), rules({ burn: single, ...own }))).toMatchObject({
       outcome: 'unproven',
       proof: { reason: 'not-tied' },
     });

@@ -30,9 +30,9 @@ function both(fields: Partial<Found> = {}): TxState[] {
 
 function verdictOf(
   txStates: readonly TxState[],
-  { stated = {}, known = {} }: { stated?: Partial<Statement>; known?: Partial<JudgeRules> } = {},
+  { stated = {}, given = {} }: { stated?: Partial<Statement>; given?: Partial<JudgeRules> } = {},
 ): string {
-  const verdict = judge(statement(stated), txStates, rules(known));
+  const verdict = judge(statement(stated), txStates, rules(given));
   switch (verdict.outcome) {
     case 'waiting':
     case 'unchecked':
@@ -151,8 +151,8 @@ describe('the answers of the endpoints', () => {
 
   test('one host alone is believed after an hour, but never where it is not so', () => {
     expect(verdictOf([found('own'), failed('other')])).toBe('waiting one-endpoint');
-    expect(verdictOf([found('own'), failed('other')], { known: LATER })).toBe('verified by one');
-    expect(verdictOf([found('own', short), failed('other')], { known: LATER })).toBe('waiting one-endpoint');
+    expect(verdictOf([found('own'), failed('other')], { given: LATER })).toBe('verified by one');
+    expect(verdictOf([found('own', short), failed('other')], { given: LATER })).toBe('waiting one-endpoint');
   });
 });
 
@@ -341,7 +341,7 @@ describe('one log proves one transfer', () => {
       'disputed other-intent',
     ],
   ])('%s', (_, fields, expected, stated = {}, held = {}) => {
-    expect(verdictOf(both(fields), { stated, known: { ownerOf: onThird(held) } })).toBe(expected);
+    expect(verdictOf(both(fields), { stated, given: { ownerOf: onThird(held) } })).toBe(expected);
   });
 
   test('a winner of a log names the loser', () => {
@@ -351,8 +351,8 @@ describe('one log proves one transfer', () => {
 
   test('one host alone decides nothing between two', () => {
     for (const weight of [1, 3]) {
-      const known = { ...LATER, ownerOf: onThird({ weight }) };
-      expect(verdictOf([found('own')], { known })).toBe('waiting one-endpoint');
+      const given = { ...LATER, ownerOf: onThird({ weight }) };
+      expect(verdictOf([found('own')], { given })).toBe('waiting one-endpoint');
     }
   });
 });
@@ -362,12 +362,12 @@ describe('how old a payment may be', () => {
   const old = { block: block(100 - DAY) };
   const at = (secondsBefore: number) => (STATED_AT - secondsBefore) * 1_000;
   const proved = (secondsBefore: number): Funding => ({
-    known: 'proved',
+    state: 'proved',
     atMs: at(secondsBefore),
     payer: null,
   });
   test.each<[string, Partial<Found>, Funding, string, Partial<Statement>?]>([
-    ['it is an hour older than its statement', { block: block(100 - HOUR) }, { known: 'open' }, 'verified'],
+    ['it is an hour older than its statement', { block: block(100 - HOUR) }, { state: 'open' }, 'verified'],
     ['it is old, and so is what funded it', old, proved(DAY - HOUR), 'verified'],
     [
       'it is more than an hour older than what funded it',
@@ -375,11 +375,11 @@ describe('how old a payment may be', () => {
       proved(DAY - HOUR - 1),
       'disputed other-intent',
     ],
-    ['it is old, and what funded it is not checked yet', old, { known: 'open' }, 'waiting funding'],
+    ['it is old, and what funded it is not checked yet', old, { state: 'open' }, 'waiting funding'],
     [
       'it is more than an hour older than the upstream called it under way',
       old,
-      { known: 'reported', atMs: at(DAY - HOUR - 1) },
+      { state: 'reported', atMs: at(DAY - HOUR - 1) },
       'unchecked too-old',
     ],
     ['it is old, and nothing is known of its funding', old, null, 'verified'],
@@ -392,7 +392,7 @@ describe('how old a payment may be', () => {
       { payment: 'refund', amount: null, sent: '1000', recipients: [] },
     ],
   ])('%s', (_, fields, funding, expected, stated = {}) => {
-    expect(verdictOf(both(fields), { stated, known: { funding } })).toBe(expected);
+    expect(verdictOf(both(fields), { stated, given: { funding } })).toBe(expected);
   });
 
   test.each<[string, Partial<Found>, Partial<JudgeRules>, boolean]>([
@@ -400,8 +400,8 @@ describe('how old a payment may be', () => {
     ['it is old, and so is what funded it', old, { funding: proved(DAY) }, true],
     ['it is old, and nothing is known of its funding', old, {}, false],
     ['it may have proved another that is removed', {}, { rememberedMs: 60_000 }, false],
-  ])('the claim that it proves no other is made or not: %s', (_, fields, known, isReported) => {
-    const verdict = judge(statement(), both(fields), rules(known));
+  ])('the claim that it proves no other is made or not: %s', (_, fields, judgeRules, isReported) => {
+    const verdict = judge(statement(), both(fields), rules(judgeRules));
     const checked = verdict.outcome === 'verified' ? verdict.proof.checked : null;
     expect(checked?.includes('exclusive')).toBe(isReported);
   });
@@ -409,7 +409,7 @@ describe('how old a payment may be', () => {
 
 describe('a refund', () => {
   const refund: Partial<Statement> = { payment: 'refund', amount: null, sent: '1000', recipients: [] };
-  const paidBy = (payer: string | null): Funding => ({ known: 'proved', atMs: STATED_AT * 1_000, payer });
+  const paidBy = (payer: string | null): Funding => ({ state: 'proved', atMs: STATED_AT * 1_000, payer });
   test.each<[string, Partial<Found>, Funding, string]>([
     [
       'goes back to whoever paid, less a fee',
@@ -435,7 +435,7 @@ describe('a refund', () => {
     [
       'is less, and who paid may become known',
       { moves: [move({ amount: '990' })] },
-      { known: 'open' },
+      { state: 'open' },
       'waiting funding',
     ],
     [
@@ -453,7 +453,7 @@ describe('a refund', () => {
     ['failed', { succeeded: false, moves: [] }, null, 'disputed reverted'],
     ['moved nothing', { moves: [] }, paidBy(ALICE), 'unchecked not-stated'],
   ])('%s', (_, fields, funding, expected) => {
-    expect(verdictOf(both(fields), { stated: refund, known: { funding } })).toBe(expected);
+    expect(verdictOf(both(fields), { stated: refund, given: { funding } })).toBe(expected);
   });
 
   test('is not disputed for a move that went back to the payer for another, where something else moved too', () => {
@@ -464,10 +464,10 @@ describe('a refund', () => {
     };
     const back = move({ amount: '990', index: 3 });
     const beside = move({ amount: '980', index: 4, to: BOB });
-    expect(verdictOf(both({ moves: [back] }), { stated: refund, known: rules })).toBe(
+    expect(verdictOf(both({ moves: [back] }), { stated: refund, given: rules })).toBe(
       'disputed other-intent',
     );
-    expect(verdictOf(both({ moves: [back, beside] }), { stated: refund, known: rules })).toBe(
+    expect(verdictOf(both({ moves: [back, beside] }), { stated: refund, given: rules })).toBe(
       'unchecked ambiguous',
     );
   });
@@ -484,10 +484,10 @@ describe('a refund', () => {
 
 describe('a refund with a stated recipient', () => {
   const refund: Partial<Statement> = { payment: 'refund', amount: null, sent: '1000', recipients: [ALICE] };
-  const paidByBob: Funding = { known: 'proved', atMs: STATED_AT * 1_000, payer: BOB };
+  const paidByBob: Funding = { state: 'proved', atMs: STATED_AT * 1_000, payer: BOB };
   test.each<[string, Partial<Found>, Funding, string]>([
     ['goes to it, less a fee', { moves: [move({ amount: '990' })] }, paidByBob, 'verified'],
-    ['goes to it, and who paid may become known', {}, { known: 'open' }, 'verified'],
+    ['goes to it, and who paid may become known', {}, { state: 'open' }, 'verified'],
     ['goes to the payer instead', { moves: [move({ to: BOB })] }, paidByBob, 'disputed other-recipient'],
     ['goes to another', { moves: [move({ to: SOLVER, from: BOB })] }, null, 'disputed other-recipient'],
     ['goes to it beside others', { moves: [move(), move({ index: 4, to: BOB })] }, paidByBob, 'verified'],
@@ -524,7 +524,7 @@ describe('a refund with a stated recipient', () => {
       'unchecked ambiguous',
     ],
   ])('%s', (_, fields, funding, expected) => {
-    expect(verdictOf(both(fields), { stated: refund, known: { funding } })).toBe(expected);
+    expect(verdictOf(both(fields), { stated: refund, given: { funding } })).toBe(expected);
   });
 });
 
@@ -536,8 +536,8 @@ describe('a payment that no answer could prove is not requested', () => {
     ["the chain's own money, as some write it", { token: `0x${'e'.repeat(40)}` }, {}, 'native-token'],
     ['a token of no list', { token: SOLVER }, {}, 'token-unlisted'],
     ['a token that rebases', {}, { isCheckable: () => false }, 'token-not-checkable'],
-  ])('%s', (_, stated, known, because) => {
-    expect(verdictOf([], { stated, known })).toBe(`unchecked ${because}`);
-    expect(verdictOf(both({ succeeded: false }), { stated, known })).toBe(`unchecked ${because}`);
+  ])('%s', (_, stated, rules, because) => {
+    expect(verdictOf([], { stated, given: rules })).toBe(`unchecked ${because}`);
+    expect(verdictOf(both({ succeeded: false }), { stated, given: rules })).toBe(`unchecked ${because}`);
   });
 });

@@ -3,7 +3,7 @@ import { SOLANA_TRANSACTION, solanaMoves, transactionFault } from '../../src/dom
 
 const USDC = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v';
 const TOKEN_2022 = 'TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb';
-const KEYS = ['payer', 'account-of-solver', 'account-of-alice', 'looked-up-account', 'second-of-alice'];
+const KEYS = ['payer', 'account-of-solver', 'account-of-alice', 'account-of-table', 'second-of-alice'];
 
 type Held = [accountIndex: number, owner: string, amount: string, fields?: Record<string, unknown>];
 
@@ -67,7 +67,7 @@ test('a move between two accounts of one owner is 0, and may hide a received amo
     transaction([[2, 'alice', '1000']], [[3, 'alice', '1000']]),
     transaction([[2, 'alice', '1000']], [[3, 'alice', '1600']]),
   ].map((one) => solanaMoves(one, USDC));
-  const fields = { token: USDC, from: null, to: 'alice', index: 3, account: 'looked-up-account' };
+  const fields = { token: USDC, from: null, to: 'alice', index: 3, account: 'account-of-table' };
   expect(held).toEqual([{ ...fields, amount: '0', isNetted: true }]);
   expect(moved).toEqual([{ ...fields, amount: '600', isNetted: true }]);
 });
@@ -89,7 +89,7 @@ test('two accounts of one owner are one gain', () => {
 });
 
 test('an account from an address lookup table is named', () => {
-  expect(gained([], [[3, 'alice', '9']])).toMatchObject([{ account: 'looked-up-account' }]);
+  expect(gained([], [[3, 'alice', '9']])).toMatchObject([{ account: 'account-of-table' }]);
 });
 
 test('other tokens are omitted, and one with a possible fee is marked', () => {

@@ -49,7 +49,7 @@ test('pages beyond the bytes are not remembered, whether new or of a wallet that
   expect(remembered(pages)).toBe(most);
 });
 
-test('a page that is too old makes room for another one', () => {
+test('a page that is too old gives its space to another one', () => {
   const pages = new SeenPages({ bytes: 100_000 });
   for (const wallet of WALLETS) pages.set(wallet, 'head', pageAt(0));
   const last = WALLETS.at(-1) ?? walletId('');
@@ -59,7 +59,7 @@ test('a page that is too old makes room for another one', () => {
   expect(pages.get(WALLETS[0] ?? last, 'head')).toBeNull();
 });
 
-test('the room of a removed page is free again', () => {
+test('the space of a removed page is free again', () => {
   const pages = new SeenPages({ bytes: 100_000 });
   for (let times = 0; times < 50; times += 1) {
     for (const wallet of WALLETS.slice(0, 3)) pages.set(wallet, 'head', pageAt(times));

@@ -71,7 +71,7 @@ test.each<[string, string[], string, RegExp | null]>([
     'a full disk',
     ['M # Write error writing append only file on disk: No space left on device'],
     'Write error writing append only file on disk: No space left on device',
-    /^make room on the disk of \/data/,
+    /^free space on the disk of \/data/,
   ],
   ['another reason', ['M # Out Of Memory allocating 3 bytes!'], 'Out Of Memory allocating 3 bytes!', null],
   [

@@ -156,7 +156,7 @@ const HEADER = `--[[
 
   ARGV
     text  text    what is
-              said
+              given
     list  ...text
 
   returns flag

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { submitAdvice } from '../../examples/round-trip/submit.ts';
-import { classify } from '../../src/upstream/client/ask.ts';
 import { type Advice, adviceFor, ERROR_CODES } from '../../src/upstream/client/failure.ts';
+import { classify } from '../../src/upstream/client/send-request.ts';
 
 type SubmitAdvice = ReturnType<typeof submitAdvice>;
 

@@ -5,9 +5,9 @@ import { createServer as createTcpServer, type Server } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { Secret } from '../../src/secret.ts';
-import type { Outcome } from '../../src/upstream/client/ask.ts';
 import { UpstreamClient, type UpstreamClientOptions } from '../../src/upstream/client/client.ts';
 import { UpstreamFailure } from '../../src/upstream/client/failure.ts';
+import type { Outcome } from '../../src/upstream/client/send-request.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/port.ts';
 

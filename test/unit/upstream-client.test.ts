@@ -3,10 +3,10 @@ import { createServer, type RequestListener } from 'node:http';
 import type { Server } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { Secret } from '../../src/secret.ts';
-import type { Outcome } from '../../src/upstream/client/ask.ts';
 import { UpstreamClient, type UpstreamClientOptions } from '../../src/upstream/client/client.ts';
 import { carriesKey, endpointUrl } from '../../src/upstream/client/endpoint.ts';
 import { refusalSentence, UpstreamFailure } from '../../src/upstream/client/failure.ts';
+import type { Outcome } from '../../src/upstream/client/send-request.ts';
 
 const KEY = 'sk-live-0123456789abcdef';
 const PAGE = JSON.stringify({

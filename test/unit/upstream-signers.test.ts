@@ -2,9 +2,9 @@ import type { Hex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { describe, expect, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { Answer } from '../../src/upstream/client/ask.ts';
 import { UpstreamFailure } from '../../src/upstream/client/failure.ts';
 import { QuoteSigners } from '../../src/upstream/client/quote-signers.ts';
+import type { Answer } from '../../src/upstream/client/send-request.ts';
 import {
   type ChainEntry,
   type ParsedList,

@@ -273,8 +273,8 @@ describe('a message for Discord', () => {
   });
 
   test.each(['', '\u200b', '\n\t', ' '])('has a name for a member that the upstream names %j', (key) => {
-    const [{ fields }] = message(eventWith({ [key]: 'said' })).embeds;
-    expect(fields.at(-1)).toEqual({ name: 'unnamed', value: 'said', inline: false });
+    const [{ fields }] = message(eventWith({ [key]: 'value' })).embeds;
+    expect(fields.at(-1)).toEqual({ name: 'unnamed', value: 'value', inline: false });
   });
 
   test('omits a link that makes a field too long', () => {

@@ -74,7 +74,7 @@ function edit(change: (config: VirtualConfig, life: Life) => void): (life: Life)
     change(seat.config, life);
     await life.write(seat);
     if (chance(life.random, 0.7)) life.stir();
-    await life.reread(seat, 'looked');
+    await life.reread(seat, 'noticed');
     if (chance(life.random, 0.7)) life.stir();
     await life.pass(chance(life.random, 0.7) ? 10 * SECOND : life.someSpan(), 1);
   };
@@ -88,7 +88,7 @@ function putOne(config: VirtualConfig, random: Life['random']): void {
 async function reloadByHand(life: Life): Promise<void> {
   const seat = pick(life.random, life.seats);
   life.stir();
-  await life.reread(seat, 'asked');
+  await life.reread(seat, 'requested');
   await life.pass(10 * SECOND, 1);
 }
 
@@ -101,7 +101,7 @@ async function truncate(life: Life): Promise<void> {
   seat.config.truncate(random);
   await life.write(seat);
   life.stir();
-  await life.reread(seat, chance(random, 0.5) ? 'looked' : 'asked');
+  await life.reread(seat, chance(random, 0.5) ? 'noticed' : 'requested');
   await life.pass(life.someSpan(), 1);
   if (chance(random, 0.6)) {
     await life.confirm(seat);
@@ -111,7 +111,7 @@ async function truncate(life: Life): Promise<void> {
   seat.config = before;
   await life.write(seat);
   life.stir();
-  await life.reread(seat, 'looked');
+  await life.reread(seat, 'noticed');
   await life.pass(MINUTE, 1);
 }
 
@@ -127,7 +127,7 @@ async function halfWrite(life: Life): Promise<void> {
     life.problems.push('half a file was applied');
   await life.pass(MINUTE, 1);
   await life.write(seat);
-  await life.reread(seat, 'looked');
+  await life.reread(seat, 'noticed');
   await life.pass(10 * SECOND, 1);
 }
 
@@ -152,7 +152,7 @@ async function killBeforeSplit(life: Life): Promise<void> {
   for (const item of main.config.wants.items)
     if (item.startsWith('wallet:')) upstream.bear({ wallet: item.slice('wallet:'.length) });
   await life.pass(30 * SECOND, 1, dyingOf(life, 400));
-  await life.reread(main, 'asked');
+  await life.reread(main, 'requested');
   await life.confirm(main);
   await life.pass(10 * SECOND, 1);
 }
@@ -171,7 +171,7 @@ async function killAtReload(life: Life): Promise<void> {
   somehow(seat, life);
   await life.write(seat);
   life.stir();
-  await life.reread(seat, 'asked', dyingOf(life, 120));
+  await life.reread(seat, 'requested', dyingOf(life, 120));
   await life.pass(10 * SECOND, 1);
 }
 
@@ -234,7 +234,7 @@ async function promoteReplica(life: Life): Promise<void> {
   if (chance(random, 0.5)) {
     somehow(life.main, life);
     await life.write(life.main);
-    await life.reread(life.main, 'asked');
+    await life.reread(life.main, 'requested');
   }
   await life.pass(5 * SECOND, 1);
   await life.restore();
@@ -338,20 +338,20 @@ async function beginAtOtherDate(life: Life): Promise<void> {
   main.config.settings.graceSpan = '0s';
   main.config.leave(others);
   await life.write(main);
-  await life.reread(main, 'asked');
+  await life.reread(main, 'requested');
   await life.confirm(main);
   await life.pass(HOUR, 2);
   main.config = main.config.copy();
   main.config.put([wallet], random);
   await life.write(main);
-  await life.reread(main, 'asked');
+  await life.reread(main, 'requested');
   upstream.bear({ wallet: wallet.slice('wallet:'.length) });
   const offMs = pick(random, [6 * HOUR, -6 * HOUR]);
   upstream.dateOffMs = [offMs, offMs, 0];
   await life.pass(MINUTE, 2);
   main.config = before;
   await life.write(main);
-  await life.reread(main, 'asked');
+  await life.reread(main, 'requested');
   await life.pass(MINUTE, 1);
 }
 

@@ -17,13 +17,13 @@ const sound = new Map<string, Promise<boolean>>();
 
 function isSound(seed: number, acts: Damage['acts']): Promise<boolean> {
   const key = JSON.stringify([seed, acts]);
-  const known =
+  const result =
     sound.get(key) ??
     lifeWith({ ...NO_DAMAGE, ...(acts === undefined ? {} : { acts }) }, seed).then(
       (problem) => problem === null,
     );
-  sound.set(key, known);
-  return known;
+  sound.set(key, result);
+  return result;
 }
 
 /** Lives by some seeds with one line changed. Returns the first seed that adds up only without the change, and the problem. */

@@ -109,7 +109,7 @@ export const DAMAGES: readonly Damage[] = [
   {
     rule: 'an address has one form',
     file: 'src/domain/subjects/subject.ts',
-    find: 'return `deposit-address:${foldParts(id)}` as SubjectId;',
+    find: 'return `deposit-address:${foldId(id)}` as SubjectId;',
     replace: 'return `deposit-address:${id}` as SubjectId;',
   },
   {
@@ -126,7 +126,7 @@ export const DAMAGES: readonly Damage[] = [
     replace: 'if (parts.length >= 0) return;',
   },
   {
-    rule: 'an ended subject is compact, and known, beyond the retention',
+    rule: 'an ended subject is compact, and stays known, beyond the retention',
     ...NOT_COMPACT,
     also: NO_HISTORY,
     acts: LONG_OUTAGE,

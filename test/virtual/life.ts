@@ -258,7 +258,7 @@ export class Life {
   /** Has a process read its file, on request or because it changed, and compares its reaction with the documents. */
   async reread(
     seat: Seat,
-    how: 'looked' | 'asked',
+    how: 'noticed' | 'requested',
     dying: { commands: number; isLastMade: boolean } | null = null,
   ): Promise<void> {
     const { process } = seat;
@@ -266,7 +266,7 @@ export class Life {
     const beganMs = this.time.nowMs;
     if (dying !== null) process.die(dying);
     const found =
-      how === 'asked' ? await process.reload() : (await process.check()) ? process.fileState : null;
+      how === 'requested' ? await process.reload() : (await process.check()) ? process.fileState : null;
     this.#read(seat);
     if (!process.isAlive) {
       this.#cut.add(this.upstream.poll);
@@ -282,11 +282,11 @@ export class Life {
     this.model.begunAt(ms);
   }
 
-  #hold(seat: Seat, how: 'looked' | 'asked', found: FileState | string | null, beganMs: number): void {
+  #hold(seat: Seat, how: 'noticed' | 'requested', found: FileState | string | null, beganMs: number): void {
     const { running, config } = seat;
     if (running === null || found === null) return;
     const state = typeof found === 'string' ? found : found.state;
-    const isPassive = how === 'looked' && running.settings.mode === 'manual';
+    const isPassive = how === 'noticed' && running.settings.mode === 'manual';
     const text = JSON.stringify([...config.wants.desks]);
     const isLarge = this.#isLarge(seat);
     const wanted = isPassive
@@ -431,7 +431,7 @@ export class Life {
     main.config.settings = { ...main.config.settings, graceSpan: '1h', mode: 'watch' };
     await this.write(main);
     if (main.process === null) await this.start(main);
-    else await this.reread(main, 'asked');
+    else await this.reread(main, 'requested');
     for (const ms of [MINUTE, MINUTE, HOUR, HOUR, 2 * HOUR, 12 * HOUR, DAY, MINUTE, MINUTE]) {
       this.time.advance(ms);
       await this.work();

@@ -56,7 +56,7 @@ export class PairModel {
     const pairs = pairsOf(wanted);
     const named = new Set([...this.#now.keys()].map(itemOf));
     this.#noteAway(before, atMs);
-    for (const pair of pairs) this.#enter(pair, { atMs, earliestMs, isKnown: named.has(itemOf(pair)) });
+    for (const pair of pairs) this.#enter(pair, { atMs, earliestMs, hasItem: named.has(itemOf(pair)) });
     for (const [pair, { state, startMs, earliestMs: earliest }] of [...this.#now]) {
       if (pairs.has(pair) || state === 'out') continue;
       const [receiver, item] = [receiverOf(pair), itemOf(pair)];
@@ -95,10 +95,10 @@ export class PairModel {
     this.#all.set(pair, all);
   }
 
-  /** A pair is in the newest config. `isKnown`: another receiver has its item already. */
+  /** A pair is in the newest config. `hasItem`: another receiver has its item already. */
   #enter(
     pair: Pair,
-    { atMs, earliestMs, isKnown }: { atMs: number; earliestMs: number; isKnown: boolean },
+    { atMs, earliestMs, hasItem }: { atMs: number; earliestMs: number; hasItem: boolean },
   ): void {
     const before = this.#now.get(pair);
     const [receiver, item] = [receiverOf(pair), itemOf(pair)];
@@ -115,7 +115,7 @@ export class PairModel {
       // A receiver that joins others gets the items found from now on, older ones included.
       this.#set(
         pair,
-        { state: 'in', startMs: atMs, earliestMs: isKnown ? 0 : earliestMs, isUnclear: false },
+        { state: 'in', startMs: atMs, earliestMs: hasItem ? 0 : earliestMs, isUnclear: false },
         atMs,
       );
       return;

@@ -109,14 +109,14 @@ export function accountVirtual(lived: Lived): VirtualAccount {
   const all = [...got.values()].flat().map(({ event }) => event);
   const distinct = [...new Map([...logged, ...all.map((event) => [event.id, event] as const)]).values()];
   const subjects = new Set(lived.transfers.map(({ subject }) => subject));
-  const known = distinct.filter(({ data }) => subjects.has(data.subject.id));
-  const timed = known.filter(({ data: { subject } }) => !isTimeless({ subject: subject.id }));
-  const timeless = known.filter(({ data: { subject, afterRestore } }) => {
+  const own = distinct.filter(({ data }) => subjects.has(data.subject.id));
+  const timed = own.filter(({ data: { subject } }) => !isTimeless({ subject: subject.id }));
+  const timeless = own.filter(({ data: { subject, afterRestore } }) => {
     return isTimeless({ subject: subject.id }) && afterRestore !== true;
   });
-  account.problems.push(...statesWithTwoIds(timed), ...statesWithTwoIds(timeless), ...gaps(known, subjects));
+  account.problems.push(...statesWithTwoIds(timed), ...statesWithTwoIds(timeless), ...gaps(own, subjects));
   const expired = expiredSubjects();
-  account.problems.push(...placesTwice(known.filter(({ data }) => !expired.has(data.subject.id))));
+  account.problems.push(...placesTwice(own.filter(({ data }) => !expired.has(data.subject.id))));
   return account;
 
   /** Subjects that nothing has shown for twice the retention: stored whole for the first, and compact for the second. */

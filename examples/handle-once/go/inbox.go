@@ -140,7 +140,7 @@ func (inbox *Inbox) note(entry Entry) {
 		facts = map[string]Position{}
 		inbox.newest[entry.Subject] = facts
 	}
-	if last, known := facts[entry.Fact]; !known || !last.isNewerThan(entry.Position) {
+	if last, found := facts[entry.Fact]; !found || !last.isNewerThan(entry.Position) {
 		facts[entry.Fact] = entry.Position
 	}
 	inbox.tables.apply(entry.Effect)

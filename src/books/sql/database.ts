@@ -91,6 +91,13 @@ const MIGRATIONS: readonly (readonly string[])[] = [
     // Rules for the exceptions of a closed day, JSON. Null for one that an older version closed.
     'ALTER TABLE books_closed_days ADD COLUMN rules TEXT',
   ],
+  [
+    // Names of earlier versions: that of a table, and those of members of JSON.
+    'ALTER TABLE books_forgotten RENAME TO books_expired',
+    `UPDATE books_meta SET value = REPLACE(value, '"takenMs"', '"checkedMs"')`,
+    `UPDATE books_transfers SET state = REPLACE(state, '"saidMs"', '"reportedMs"')`,
+    `UPDATE books_events SET state = REPLACE(state, '"saidMs"', '"reportedMs"')`,
+  ],
 ];
 
 const TABLES_VERSION = MIGRATIONS.length;

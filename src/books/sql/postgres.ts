@@ -107,8 +107,8 @@ const NUMBERED = new BoundedMap<string, string>({ ...CACHES.statements, bytesOf:
 
 /** Replaces `?` by the numbers of Postgres. No statement of the books has one in a text. */
 function numbered(text: string): string {
-  const known = NUMBERED.get(text);
-  if (known !== undefined) return known;
+  const cached = NUMBERED.get(text);
+  if (cached !== undefined) return cached;
   let count = 0;
   const made = text.replaceAll('?', () => {
     count += 1;

@@ -171,8 +171,8 @@ function codeOf(error: unknown): number | null {
 function sqlOf(database: DatabaseSync): Sql {
   const prepared = new Map<string, ReturnType<DatabaseSync['prepare']>>();
   const statementOf = (text: string): ReturnType<DatabaseSync['prepare']> => {
-    const known = prepared.get(text);
-    if (known !== undefined) return known;
+    const cached = prepared.get(text);
+    if (cached !== undefined) return cached;
     if (prepared.size >= MOST_PREPARED) prepared.clear();
     const statement = database.prepare(text);
     prepared.set(text, statement);

@@ -104,10 +104,7 @@ type CopiedSecret = { path: ConfigPath; value: string; untilMs: number | null };
 
 const MOST_MS = 1_000 * LIMITS.config.seconds;
 
-/**
- * Reads a config in a thread, so that it delays no other work. Throws a ConfigError when it takes too long or too much
- * memory.
- */
+/** Reads a config in a thread, so that it delays no other work. Throws a ConfigError when it takes too much time or memory. */
 export async function readInThread(task: ThreadTask): Promise<LoadResult> {
   const thread = new Thread<ThreadTask, ThreadAnswer>({ module: import.meta.url, mostMs: MOST_MS });
   try {

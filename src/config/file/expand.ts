@@ -7,7 +7,7 @@ import { type ConfigPath, renderPath } from './errors.ts';
 const HIDDEN = '…';
 
 /** Shorter secrets occur in harmless texts: a port, a name of three letters. Only their place hides them. */
-const SHORTEST_KNOWN = 6;
+const SHORTEST_SECRET = 6;
 
 /**
  * Spellings of secrets. No form begins with a repeated part that matches again at each of its characters: that would be
@@ -54,9 +54,11 @@ export type Hiding = {
   renderPath(path: ConfigPath): string;
 };
 
-/** `known`: values that must not be shown, from outside the file or from the place of a secret. */
-export function createHiding(known: Iterable<string>): Hiding {
-  const texts = [...new Set([...known].flatMap(partsOf))].filter((text) => text.length >= SHORTEST_KNOWN);
+/** `secrets`: values that must not be shown, from outside the file or from the place of a secret. */
+export function createHiding(secrets: Iterable<string>): Hiding {
+  const texts = [...new Set([...secrets].flatMap(fragmentsOf))].filter(
+    (text) => text.length >= SHORTEST_SECRET,
+  );
   // The longest first, so that the rest of one never shows.
   texts.sort((a, b) => b.length - a.length);
   const hides = (text: string): boolean =>
@@ -70,7 +72,7 @@ export function createHiding(known: Iterable<string>): Hiding {
 }
 
 /** A secret, as it is and on one line, and the password of a URL. */
-function partsOf(secret: string): string[] {
+function fragmentsOf(secret: string): string[] {
   const url = secret.includes('://') ? URL.parse(secret) : null;
   const user =
     url === null ? [] : [url.username, url.password].flatMap((part) => [part, decoded(part) ?? '']);

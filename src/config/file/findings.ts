@@ -55,14 +55,14 @@ function isMarkedSecret(schema: Schema): boolean {
 const holding = new WeakMap<Schema, boolean>();
 
 function holdsSecret(schema: Schema): boolean {
-  const known = holding.get(schema);
-  if (known !== undefined) return known;
-  const holds = isMarkedSecret(schema) || partsOf(schema).some(holdsSecret);
+  const cached = holding.get(schema);
+  if (cached !== undefined) return cached;
+  const holds = isMarkedSecret(schema) || membersOf(schema).some(holdsSecret);
   holding.set(schema, holds);
   return holds;
 }
 
-function partsOf(schema: Schema): readonly Schema[] {
+function membersOf(schema: Schema): readonly Schema[] {
   if (schema instanceof z.ZodArray) return [schema.element];
   if (schema instanceof z.ZodRecord) return [schema.valueType];
   if (schema instanceof z.ZodObject) return Object.values(schema.shape);
@@ -72,7 +72,7 @@ function partsOf(schema: Schema): readonly Schema[] {
   return [];
 }
 
-function knownKeys(path: ConfigPath, context: SchemaContext): string[] {
+function allowedKeys(path: ConfigPath, context: SchemaContext): string[] {
   return schemasAt(path, context).flatMap((schema) =>
     schema instanceof z.ZodObject ? Object.keys(schema.shape) : [],
   );
@@ -127,8 +127,8 @@ export function findingsOf(issue: z.core.$ZodIssue, context: FindingContext): Fa
   const path = pathOf(issue);
   switch (issue.code) {
     case 'unrecognized_keys': {
-      const known = knownKeys(path, context);
-      return issue.keys.map((key) => unknownKey([...path, key], { known, ...context }));
+      const allowed = allowedKeys(path, context);
+      return issue.keys.map((key) => unknownKey([...path, key], { allowed, ...context }));
     }
     case 'invalid_union': {
       // The intended variant is the one that does not refuse the kind of value altogether.
@@ -157,15 +157,15 @@ const MOVED: ReadonlyMap<string, string> = new Map([
 /** A slip such as `{ token:abc }` turns a secret into a key: a key that may be one is not shown. */
 function unknownKey(
   path: (string | number)[],
-  { known, tree, hiding }: FindingContext & { known: string[] },
+  { allowed, tree, hiding }: FindingContext & { allowed: string[] },
 ): Fault {
   const key = String(path.at(-1));
   const moved = MOVED.get(path.join('.'));
   if (moved !== undefined)
     return { path, expected: `the key ${moved}`, found: 'a key of earlier versions', atKey: true };
-  const nearest = nearestKey(key, known);
+  const nearest = nearestKey(key, allowed);
   const isWord = /^[A-Za-z][A-Za-z_-]{0,39}$/.test(key);
-  const all = known.join(', ');
+  const all = allowed.join(', ');
   if (!isWord || hiding.hides(key) || (nearest === null && valueAt(tree, path) === null)) {
     const expected = `one of ${all}, then a colon, a space and a value`;
     return { path, found: 'an unknown key that is not shown', expected, atKey: true, hidesKey: true };
@@ -219,8 +219,8 @@ function describeValue(value: JsonValue | undefined): string {
   return text.length <= MAX_SHOWN_CHARACTERS ? text : `${text.slice(0, MAX_SHOWN_CHARACTERS)}…"`;
 }
 
-function nearestKey(unknown: string, known: string[]): string | null {
-  const distances = known.map((key) => ({
+function nearestKey(unknown: string, allowed: string[]): string | null {
+  const distances = allowed.map((key) => ({
     key,
     distance: editDistance(unknown.toLowerCase(), key.toLowerCase()),
   }));

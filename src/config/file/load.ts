@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { z } from 'zod';
-import { isKnownPattern, nearestType } from '../../domain/events/event-types.ts';
+import { matchesEventType, nearestType } from '../../domain/events/event-types.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { whyEndless } from '../../files.ts';
@@ -80,7 +80,7 @@ export async function loadConfig(
 function unknownPatterns({ receivers }: ParsedConfig): Fault[] {
   return receivers.flatMap(({ events }, receiver) =>
     events.flatMap((pattern, index) => {
-      if (isKnownPattern(pattern)) return [];
+      if (matchesEventType(pattern)) return [];
       const nearest = nearestType(pattern);
       const like = nearest === null ? '' : `, like ${JSON.stringify(nearest)}`;
       const expected = `a pattern that matches a known event type${like}`;

@@ -44,9 +44,9 @@ export function checkQuoteFiles(tree: JsonValue, quotes: ReadonlyMap<string, Imp
     const vault = quoteVault(quote);
     if (isVaultWatched && 'found' in vault) return [{ path: [...path.slice(0, -1), 'watchVault'], ...vault }];
     const content = canonicalJson(quote.raw);
-    const known = first.get(quote.subject) ?? content;
-    first.set(quote.subject, known);
-    if (known === content) return [];
+    const earliest = first.get(quote.subject) ?? content;
+    first.set(quote.subject, earliest);
+    if (earliest === content) return [];
     return [
       {
         path,

@@ -47,7 +47,7 @@ export const BOOK_STATE = z.object({
   fundedAtMs: z.number().nullable(),
   endedAtMs: z.number().nullable(),
   /** Booking time of the upstream's last change, ms: its next is booked no earlier. Null in books of an older version. */
-  saidMs: z.number().nullable().default(null),
+  reportedMs: z.number().nullable().default(null),
   isOverdue: z.boolean(),
   isGone: z.boolean(),
   /** True for a deposit address whose money is counted with the intent that it names. */
@@ -97,9 +97,9 @@ export function nextState(before: BookState | null, { event, facts, subscribers 
   const status = data.status ?? before?.status ?? '';
   const isGone = status.toLowerCase() === 'unknown';
   const phase = phaseOf(status) ?? before?.phase ?? 'open';
-  const known = REPORTED.safeParse(facts ?? {}).data ?? {};
-  const transfer = { ...before?.transfer, ...known };
-  if (known.sent !== undefined) delete transfer.toSend;
+  const reported = REPORTED.safeParse(facts ?? {}).data ?? {};
+  const transfer = { ...before?.transfer, ...reported };
+  if (reported.sent !== undefined) delete transfer.toSend;
   if (phase !== 'delivered') delete transfer.delivered;
   if (phase !== 'refunded') delete transfer.refund;
   const seenMs = Date.parse(event.timestamp);
@@ -110,7 +110,7 @@ export function nextState(before: BookState | null, { event, facts, subscribers 
     transfer,
     fundedAtMs: before?.fundedAtMs ?? believableMs(startOf(event), seenMs),
     endedAtMs: phase === 'open' ? null : phase === before?.phase ? before.endedAtMs : atMs,
-    saidMs: before?.saidMs ?? null,
+    reportedMs: before?.reportedMs ?? null,
     isOverdue: phase === 'open' && (type.endsWith('.overdue') || (before?.isOverdue ?? false)),
     isGone,
     isCountedElsewhere: before?.isCountedElsewhere === true || namesIntent(event),

@@ -104,9 +104,9 @@ export type TokenPlace = { chainId: string; token: string };
 
 /** Signed base units in token units; null when the decimals are unknown. */
 export function unitsOf(amount: bigint, place: TokenPlace, names: BookNames): string | null {
-  const known = names.token(place.chainId, place.token);
-  if (known === null) return null;
-  const units = toUnits(String(amount < 0n ? -amount : amount), known.decimals);
+  const listed = names.token(place.chainId, place.token);
+  if (listed === null) return null;
+  const units = toUnits(String(amount < 0n ? -amount : amount), listed.decimals);
   return units === null || amount >= 0n ? units : `-${units}`;
 }
 

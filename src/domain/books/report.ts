@@ -120,10 +120,10 @@ function asOfDay(transfer: ReportTransfer, { fromMs, toMs }: Day): DayTransfer {
       if (one.bookedMs >= ms) return sum;
       return sum + (one.side === 'started' ? one.count : one.side === 'ended' ? -one.count : 0);
     }, 0);
-  const known = events.filter(({ bookedMs }) => bookedMs < toMs);
+  const earlier = events.filter(({ bookedMs }) => bookedMs < toMs);
   return {
     ...transfer,
-    state: withoutLaterProofs(known.at(-1)?.state ?? beforeSeen(events[0]?.state), events, toMs),
+    state: withoutLaterProofs(earlier.at(-1)?.state ?? beforeSeen(events[0]?.state), events, toMs),
     openBefore: openAt(fromMs),
     openAfter: openAt(toMs),
     inDay: postings.filter(({ bookedMs }) => bookedMs >= fromMs && bookedMs < toMs),
@@ -144,7 +144,7 @@ function withoutLaterProofs(state: BookState, events: readonly ReportEvent[], to
 function beforeSeen(state: BookState | undefined): BookState {
   const { delivered: _, refund: __, ...transfer } = state?.transfer ?? {};
   return {
-    ...(state ?? { wallets: [], subscriptions: [], metadata: {}, fundedAtMs: null, saidMs: null }),
+    ...(state ?? { wallets: [], subscriptions: [], metadata: {}, fundedAtMs: null, reportedMs: null }),
     transfer,
     phase: 'open',
     status: 'pending',

@@ -82,12 +82,12 @@ export function expectedBy(
   const { watch } = stageOf(subject, snapshot.status);
   const status = usualNext(subject, snapshot.status);
   if (watch === null || status === null) return null;
-  const known = ends(routeName(snapshot.record), watch);
-  if (known === null) return null;
+  const learned = ends(routeName(snapshot.record), watch);
+  if (learned === null) return null;
   const sinceMs = stageSinceMs(snapshot);
   const ageSeconds = Math.max(0, nowMs - sinceMs) / 1_000;
-  const most = arrivalOf(known, { ageSeconds, share: SHARE });
-  const half = arrivalOf(known, { ageSeconds, share: 0.5 });
+  const most = arrivalOf(learned, { ageSeconds, share: SHARE });
+  const half = arrivalOf(learned, { ageSeconds, share: 0.5 });
   if (most === null || half === null || most.probability < LEAST_PROBABILITY) return null;
   const timeAt = (arrival: Arrival): string =>
     new Date(Math.max(nowMs, Math.ceil(sinceMs + arrival.ageSeconds * 1_000))).toISOString();

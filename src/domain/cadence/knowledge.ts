@@ -126,15 +126,15 @@ export function knowledgeOf(
     const learned = best(route, watch)?.curve;
     if (learned !== undefined) return learned;
     if (estimate(route, watch) === null) return expected.get(watch) ?? [];
-    const known = fromQuotes.get(route) ?? expectedHazard(expectation(route, watch));
-    fromQuotes.set(route, known);
-    return known;
+    const hazard = fromQuotes.get(route) ?? expectedHazard(expectation(route, watch));
+    fromQuotes.set(route, hazard);
+    return hazard;
   };
-  const known = new Map<string, StageEnds>();
+  const cached = new Map<string, StageEnds>();
   /** The ends of all routes are the prior of one route; they themselves are used nearly as observed. */
   const endsOf = (route: string, watch: Watch): StageEnds => {
     const name = nameOf(route, watch);
-    const found = known.get(name);
+    const found = cached.get(name);
     if (found !== undefined) return found;
     const isAny = route === ANY_ROUTE;
     const before = isAny ? { usual: expected.get(watch) ?? [], failed: NO_HAZARD } : endsOf(ANY_ROUTE, watch);
@@ -146,7 +146,7 @@ export function knowledgeOf(
       usual: updatedHazard({ curve: before.usual, reached, transfers }, seen),
       failed: updatedHazard({ curve: before.failed, reached, transfers }, failed),
     };
-    known.set(name, made);
+    cached.set(name, made);
     return made;
   };
   return {
@@ -159,9 +159,9 @@ export function knowledgeOf(
     },
     filledShares: endedShares(curve(ANY_ROUTE, 'pending')),
     p99Seconds: (route, watch) => {
-      const known = best(route, watch);
-      if (known !== undefined && known.observations >= ENOUGH_FOR_P99)
-        return quantileSeconds(known.curve, 0.99);
+      const learned = best(route, watch);
+      if (learned !== undefined && learned.observations >= ENOUGH_FOR_P99)
+        return quantileSeconds(learned.curve, 0.99);
       return estimate(route, watch) === null ? null : quantileSeconds(curve(route, watch), 0.99);
     },
     stages,

@@ -139,7 +139,7 @@ type WatchPlan<T> = {
   single: readonly T[];
 };
 
-/** All listings of a draft, including those polled only for new transfers. */
+/** All listings of a plan, including those polled only for new transfers. */
 function listingsOf<T>(plan: WatchPlan<T>, arrivals: readonly Arrivals[]): ListingChoice<T>['listings'] {
   const chosen = [...(plan.head.length > 0 ? [{ listing: HEAD, members: plan.head }] : []), ...plan.narrowed];
   const others = arrivals.filter(({ listing }) => chosen.every((one) => one.listing !== listing));

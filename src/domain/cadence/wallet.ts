@@ -244,12 +244,12 @@ const ENOUGH = 10;
  * `updatedAt` in Unix seconds. A new transfer behind a known one unchanged since is a contradiction.
  */
 export function orderOf(page: readonly { isNew: boolean; updatedAt: number | null }[]): Order {
-  let oldestKnown = Number.POSITIVE_INFINITY;
+  let oldestStored = Number.POSITIVE_INFINITY;
   let isBehind = false;
   for (const { isNew, updatedAt } of page) {
-    if (isNew && oldestKnown < (updatedAt ?? 0)) return 'other';
-    if (isNew && oldestKnown < Number.POSITIVE_INFINITY) isBehind = true;
-    if (!isNew) oldestKnown = Math.min(oldestKnown, updatedAt ?? Number.POSITIVE_INFINITY);
+    if (isNew && oldestStored < (updatedAt ?? 0)) return 'other';
+    if (isNew && oldestStored < Number.POSITIVE_INFINITY) isBehind = true;
+    if (!isNew) oldestStored = Math.min(oldestStored, updatedAt ?? Number.POSITIVE_INFINITY);
   }
   const leads = page[0]?.isNew === true && page.at(-1)?.isNew === false && !isBehind;
   const times = page.map(({ updatedAt }) => updatedAt ?? 0);

@@ -56,19 +56,19 @@ export function watched(stage: StageSeen, now: { nowMs: number; model: CadenceMo
   const { subject, status, route, sinceMs } = stage;
   const { nowMs, model } = now;
   const ageSeconds = Math.max(0, nowMs - sinceMs) / 1_000;
-  const known = stageOf(subject, status);
-  if (known.watch === null) {
-    const everySeconds = stageInterval(known, ageSeconds);
+  const rule = stageOf(subject, status);
+  if (rule.watch === null) {
+    const everySeconds = stageInterval(rule, ageSeconds);
     const rate = 2 / everySeconds ** 2;
     const { leastSeconds, mostSeconds } = model.rules.pending.limits;
     const limits = keepable({
-      leastSeconds: Math.max(known.leastFactor * leastSeconds, LEAST_SHARE * everySeconds),
+      leastSeconds: Math.max(rule.leastFactor * leastSeconds, LEAST_SHARE * everySeconds),
       mostSeconds: Math.max(mostSeconds, MOST_FACTOR * everySeconds),
     });
     return { hazard: rate, weight: 1, limits, term: null, constant: rate };
   }
-  const { weight, limits } = model.rules[known.watch];
-  const curve = model.curve(route, known.watch);
+  const { weight, limits } = model.rules[rule.watch];
+  const curve = model.curve(route, rule.watch);
   return {
     hazard: rateAt(curve, ageSeconds),
     weight,

@@ -32,12 +32,12 @@ function decideRoute(snapshot: Snapshot | null, record: UpstreamRecord): Decisio
     const changes = Object.keys(raw).filter((key) => !SILENT.has(key));
     return { outcome: 'first', accepted: accepted({}), transition: transition(status, changes) };
   }
-  const known = readRoute(snapshot.record);
+  const stored = readRoute(snapshot.record);
   const changes = changedMembers(snapshot.record, raw);
-  if (known === null || isOtherRoute(known, answer)) {
+  if (stored === null || isOtherRoute(stored, answer)) {
     return { outcome: 'changed', accepted: accepted({}), transition: transition(status, changes) };
   }
-  const reported = known.reportedOutput ?? known.output;
+  const reported = stored.reportedOutput ?? stored.output;
   if (status !== snapshot.status) {
     return {
       outcome: 'changed',
@@ -46,7 +46,7 @@ function decideRoute(snapshot: Snapshot | null, record: UpstreamRecord): Decisio
     };
   }
   // Amounts of one token with other decimals cannot be compared.
-  if (hasOtherUnits(known, answer)) return { outcome: 'unchanged', accepted: accepted({}) };
+  if (hasOtherUnits(stored, answer)) return { outcome: 'unchanged', accepted: accepted({}) };
   if (answer.output !== null && reported !== null && isBeyond(answer.output, reported, answer.movedBy)) {
     return {
       outcome: 'changed',
@@ -54,7 +54,7 @@ function decideRoute(snapshot: Snapshot | null, record: UpstreamRecord): Decisio
       transition: transition('moved', [...new Set([...changes, 'output'])]),
     };
   }
-  const { previousOutput } = known;
+  const { previousOutput } = stored;
   const silent = accepted({
     previousOutput,
     ...(reported === null || reported === answer.output ? {} : { reportedOutput: reported }),
@@ -64,12 +64,12 @@ function decideRoute(snapshot: Snapshot | null, record: UpstreamRecord): Decisio
 }
 
 /** True when the config now defines another route by the same name, so that the old state does not apply. */
-function isOtherRoute(known: RouteSummary, answer: RouteSummary): boolean {
-  return describeRoute(known) !== describeRoute(answer);
+function isOtherRoute(stored: RouteSummary, answer: RouteSummary): boolean {
+  return describeRoute(stored) !== describeRoute(answer);
 }
 
-function hasOtherUnits(known: RouteSummary, answer: RouteSummary): boolean {
-  const [before, after] = [known.destination.decimals, answer.destination.decimals];
+function hasOtherUnits(stored: RouteSummary, answer: RouteSummary): boolean {
+  const [before, after] = [stored.destination.decimals, answer.destination.decimals];
   return before !== null && after !== null && before !== after;
 }
 

@@ -115,17 +115,17 @@ type ReceiversOf = ReadonlyMap<string, { receivers: readonly string[] }>;
  * claims to which it is news, narrowed to receivers that had it by no claim of theirs.
  */
 export function unreachedKeys(
-  state: { known: readonly Claim[]; fresh: readonly Claim[]; updatedAt: number | null },
+  state: { stored: readonly Claim[]; fresh: readonly Claim[]; updatedAt: number | null },
   subscriptions: ReceiversOf,
 ): string[] {
-  const { known, fresh, updatedAt } = state;
+  const { stored, fresh, updatedAt } = state;
   const receiversOf = ({ key }: Claim): readonly string[] => {
     const { subscription, receivers } = parseClaimKey(key);
     return receivers ?? subscriptions.get(subscription)?.receivers ?? [];
   };
   // A claim from before its subscription key was removed and came back may belong to other receivers.
   const anew = new Map(fresh.map(({ key, atMs }) => [key, atMs]));
-  const had = known.filter(({ key, atMs, served }) => served && (anew.get(key) ?? atMs) === atMs);
+  const had = stored.filter(({ key, atMs, served }) => served && (anew.get(key) ?? atMs) === atMs);
   const reached = new Set(had.flatMap(receiversOf));
   return fresh.flatMap((claim) => {
     if (isHistoryFor(claim, updatedAt)) return [];

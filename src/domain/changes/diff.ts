@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../json.ts';
 import { fold, isEmpty, leavesOf, type NameElement, setNames, sortedFold } from './leaves.ts';
 
-type Pair = { element: JsonValue; known: JsonValue | undefined };
+type Pair = { element: JsonValue; stored: JsonValue | undefined };
 
 /**
  * Most comparisons of elements of one set, reached only by thousands that differ in few values. The rest is paired by
@@ -19,10 +19,10 @@ function pairElements(
   nameElement: NameElement,
 ): { pairs: Pair[]; left: JsonValue[] } {
   const byText = new Map(stored.map((element) => [fold(element), element]));
-  const pairs: Pair[] = answered.map((element) => ({ element, known: byText.get(fold(element)) }));
-  const spoken = new Set<JsonValue>(pairs.flatMap(({ known }) => (known === undefined ? [] : [known])));
+  const pairs: Pair[] = answered.map((element) => ({ element, stored: byText.get(fold(element)) }));
+  const spoken = new Set<JsonValue>(pairs.flatMap(({ stored }) => (stored === undefined ? [] : [stored])));
   const names = new Set(stored.map(nameElement));
-  const open = pairs.filter(({ known, element }) => known === undefined && names.has(nameElement(element)));
+  const open = pairs.filter(({ stored, element }) => stored === undefined && names.has(nameElement(element)));
   if (open.length > 0) pairOpen(open, { stored: new Elements(stored, nameElement), spoken, nameElement });
   return { pairs, left: stored.filter((element) => !spoken.has(element)) };
 }
@@ -45,12 +45,12 @@ function pairOpen(
   });
   const pairAll = (find: (one: Leafy, element: JsonValue) => JsonValue | undefined): void => {
     for (const { pair, one } of open) {
-      if (pair.known !== undefined) continue;
-      pair.known = find(one, pair.element);
-      if (pair.known !== undefined) spoken.add(pair.known);
+      if (pair.stored !== undefined) continue;
+      pair.stored = find(one, pair.element);
+      if (pair.stored !== undefined) spoken.add(pair.stored);
     }
   };
-  const isFree = (known: JsonValue): boolean => !spoken.has(known);
+  const isFree = (stored: JsonValue): boolean => !spoken.has(stored);
   const equal = new FreeElements(stored.all, equalKey, isFree);
   pairAll((one) => equal.next(equalKey(one)));
   pairAll((one) => {
@@ -291,8 +291,8 @@ function mergeSet(
 ): JsonValue[] {
   const inner: Walk = { ...walk, changes: [] };
   const { pairs, left } = pairElements(distinct(stored), distinct(answered), nameElement);
-  const merged = pairs.map(({ known, element }) => {
-    if (known !== undefined) return mergeValue(known, element, inner);
+  const merged = pairs.map(({ stored, element }) => {
+    if (stored !== undefined) return mergeValue(stored, element, inner);
     inner.changes.push(walk.path);
     return element;
   });

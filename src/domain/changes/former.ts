@@ -119,11 +119,11 @@ function valuesBetween(from: State, to: State, subject: SubjectId): { left: stri
   const after = new Set([statusValue(to.status)]);
   for (const key of Object.keys({ ...from.record, ...to.record })) {
     if (apart.has(key)) continue;
-    const [known, answered] = [from, to].map(({ record }) =>
+    const [stored, answered] = [from, to].map(({ record }) =>
       Object.hasOwn(record, key) ? record[key] : null,
     );
-    addValues(before, key, known ?? null, answered ?? null);
-    addValues(after, key, answered ?? null, known ?? null);
+    addValues(before, key, stored ?? null, answered ?? null);
+    addValues(after, key, answered ?? null, stored ?? null);
   }
   return { left: [...before.difference(after)], entered: [...after.difference(before)] };
 }

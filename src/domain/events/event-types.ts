@@ -1,5 +1,5 @@
 import { editDistance, globDistance } from '../edit-distance.ts';
-import { type Description, description, descriptionOf, eventKind, knownStatuses } from '../subjects/kinds.ts';
+import { type Description, description, descriptionOf, eventKind, kindStatuses } from '../subjects/kinds.ts';
 import { SUBJECT_KINDS } from '../subjects/subject.ts';
 import { matchGlob, wantsType } from './filter.ts';
 
@@ -78,7 +78,7 @@ export const TEST_TYPE = 'intentwatch.test';
 /** All foreseeable event types. An unknown status of the upstream makes a type beside these. */
 export const EVENT_TYPES: readonly string[] = [
   ...SUBJECT_KINDS.flatMap((kind) =>
-    [...new Set([...knownStatuses(kind), ...Object.keys(eventKind(kind).happenings)])].map(
+    [...new Set([...kindStatuses(kind), ...Object.keys(eventKind(kind).happenings)])].map(
       (word) => `${kind}.${word}`,
     ),
   ),
@@ -118,7 +118,7 @@ function wordOf(type: string): string {
 const KINDS: readonly string[] = [...new Set(EVENT_TYPES.map(kindOf))];
 
 /** True when a pattern of a receiver's `events` matches a type of the catalogue; with a leading `!`, when it excludes one. */
-export function isKnownPattern(pattern: string): boolean {
+export function matchesEventType(pattern: string): boolean {
   const glob = pattern.startsWith('!') ? pattern.slice(1) : null;
   return EVENT_TYPES.some((type) =>
     glob === null ? wantsType([pattern], type) : matchGlob(glob, type).matches,
@@ -132,9 +132,7 @@ export function correctedPattern(pattern: string): string | null {
   const kind = kindOf(glob);
   if (kind.includes('*') || KINDS.includes(kind)) return null;
   // The length first: a text that is no pattern may be very long.
-  const meant = KINDS.find(
-    (known) => Math.abs(known.length - kind.length) <= 1 && editDistance(kind, known) === 1,
-  );
+  const meant = KINDS.find((one) => Math.abs(one.length - kind.length) <= 1 && editDistance(kind, one) === 1);
   return meant === undefined ? null : `${negation}${meant}${glob.slice(kind.length)}`;
 }
 

@@ -17,7 +17,7 @@ export type EventSubject = EventFacts['subject'];
 
 /**
  * The event as one receiver gets it. `wallets`, `subscriptions` and `metadata` come only from subscriptions that lead
- * to this receiver. Parts too large for a webhook are removed, with `recordTruncated` and maybe a `recordUrl`.
+ * to this receiver. Members too large for a webhook are removed, with `recordTruncated` and maybe a `recordUrl`.
  */
 export type RenderedEvent = z.infer<typeof RENDERED_EVENT>;
 

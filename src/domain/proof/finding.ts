@@ -35,8 +35,8 @@ export type FindRules = {
   rememberedMs: number;
 };
 
-/** A possible move. `isToKnown`: its recipient is a known one. */
-type Candidate = { move: Move; isToKnown: boolean };
+/** A possible move. `isRightful`: its recipient is a rightful one. */
+type Candidate = { move: Move; isRightful: boolean };
 
 /** Compares a statement of a listed token with the moves. An ambiguous case is never a dispute. */
 export function findIn(statement: Statement, txState: Found, rules: FindRules): Finding {
@@ -66,19 +66,19 @@ export function findIn(statement: Statement, txState: Found, rules: FindRules): 
   if (payment === 'refund') return refunded();
   // Every move satisfies an amount of 0.
   if (amount !== null && BigInt(amount) === 0n) return unchecked('not-stated');
-  const toKnown = recipients.length === 0 ? own : own.filter((move) => isTo(move, recipients));
+  const rightful = recipients.length === 0 ? own : own.filter((move) => isTo(move, recipients));
   const least = amount === null ? 1n : BigInt(amount);
-  const candidates = toKnown.filter((move) => BigInt(move.amount) >= least);
+  const candidates = rightful.filter((move) => BigInt(move.amount) >= least);
   if (candidates.length > 0) {
-    return chosen(candidates.map((move) => ({ move, isToKnown: recipients.length > 0 })));
+    return chosen(candidates.map((move) => ({ move, isRightful: recipients.length > 0 })));
   }
   if (amount === null) return unchecked('not-stated');
   if (own.some(mayHide)) return unchecked('ambiguous');
   if (own.length === 0) return disputed('no-transfer', ['success']);
-  if (toKnown.length === 0) return toNobodyKnown();
+  if (rightful.length === 0) return toNoRecipient();
   // Each is too small, but a payment may come in parts, which cannot be identified.
-  if (gained(toKnown, recipients) >= least) return unchecked('ambiguous');
-  if (toKnown.some((move) => move.mayHaveFee === true)) return unchecked('token-not-checkable');
+  if (gained(rightful, recipients) >= least) return unchecked('ambiguous');
+  if (rightful.some((move) => move.mayHaveFee === true)) return unchecked('token-not-checkable');
   return disputed('short', ['success', 'token', ...(recipients.length === 0 ? [] : ['recipient' as const])]);
 
   /** The delivery of a local intent is what its burn minted. Without that tie, and against it by one host, it is unproven. */
@@ -94,13 +94,13 @@ export function findIn(statement: Statement, txState: Found, rules: FindRules): 
   }
 
   function judgedMint(mint: Move): Finding {
-    const isToKnown = recipients.length > 0 && isTo(mint, recipients);
-    if (recipients.length > 0 && !isToKnown)
+    const isRightful = recipients.length > 0 && isTo(mint, recipients);
+    if (recipients.length > 0 && !isRightful)
       return disputed('other-recipient', ['success', 'token', 'intent']);
     if (amount !== null && BigInt(mint.amount) < BigInt(amount)) {
-      return disputed('short', ['success', 'token', ...(isToKnown ? ['recipient' as const] : []), 'intent']);
+      return disputed('short', ['success', 'token', ...(isRightful ? ['recipient' as const] : []), 'intent']);
     }
-    return chosen(mints.map((move) => ({ move, isToKnown })));
+    return chosen(mints.map((move) => ({ move, isRightful })));
   }
 
   /** Losses of an owner's other account may hide a receipt. */
@@ -109,7 +109,7 @@ export function findIn(statement: Statement, txState: Found, rules: FindRules): 
     return move.isNetted === true && isPossible;
   }
 
-  function toNobodyKnown(): Finding {
+  function toNoRecipient(): Finding {
     // When several accounts of an owner gained, none is named: the known one may be among them.
     const isUnnamed = own.some(({ from, account }) => from === null && account === undefined);
     return isUnnamed ? unchecked('ambiguous') : disputed('other-recipient', ['success', 'token']);
@@ -127,27 +127,27 @@ export function findIn(statement: Statement, txState: Found, rules: FindRules): 
     );
     if (recipients.length > 0) {
       const toStated = within.filter((move) => isTo(move, recipients));
-      const candidates = toStated.map((move) => ({ move, isToKnown: true }));
+      const candidates = toStated.map((move) => ({ move, isRightful: true }));
       if (candidates.length > 0) return chosen(candidates, within);
       if (own.some(mayHide)) return unchecked('ambiguous');
       const isMore = own.some((move) => isTo(move, recipients));
-      return isMore || within.length === 0 ? unchecked('not-stated') : toNobodyKnown();
+      return isMore || within.length === 0 ? unchecked('not-stated') : toNoRecipient();
     }
-    const payer = funding?.known === 'proved' ? funding.payer : null;
+    const payer = funding?.state === 'proved' ? funding.payer : null;
     const back = within.filter(({ to }) => to === payer);
     if (back.length > 0)
       return chosen(
-        back.map((move) => ({ move, isToKnown: true })),
+        back.map((move) => ({ move, isRightful: true })),
         within,
       );
     const exact = within.filter((move) => move.amount === sent);
     if (exact.length > 0)
       return chosen(
-        exact.map((move) => ({ move, isToKnown: false })),
+        exact.map((move) => ({ move, isRightful: false })),
         within,
       );
     // A move of another token, or to another recipient, is no contradiction.
-    if (within.length > 0 && funding?.known === 'open') return { outcome: 'waiting', because: 'funding' };
+    if (within.length > 0 && funding?.state === 'open') return { outcome: 'waiting', because: 'funding' };
     return unchecked('not-stated');
   }
 
@@ -178,14 +178,14 @@ export function findIn(statement: Statement, txState: Found, rules: FindRules): 
     );
   }
 
-  function decisionOn({ move, isToKnown }: Candidate, owner: LogOwner): ReturnType<typeof decideOwner> {
+  function decisionOn({ move, isRightful }: Candidate, owner: LogOwner): ReturnType<typeof decideOwner> {
     const stated = amount ?? statement.sent;
-    const weight = evidenceWeight({ isNamed, isToKnown, isExact: move.amount === stated });
+    const weight = evidenceWeight({ isNamed, isRightful, isExact: move.amount === stated });
     return decideOwner({ moved: move.amount, amount, weight, subject: statement.subject }, owner);
   }
 
   /** A matching move proves the statement, if its age fits and the pinned contract confirms it. */
-  function proved({ move, isToKnown }: Candidate, from: string[]): Finding {
+  function proved({ move, isRightful }: Candidate, from: string[]): Finding {
     // A wrong address or an upgraded contract logs nothing either: that is no contradiction.
     if (fulfilled !== null && !isNamed) return unchecked('no-fulfilment');
     const blockMs = txState.block.timestamp * 1_000;
@@ -200,7 +200,7 @@ export function findIn(statement: Statement, txState: Found, rules: FindRules): 
       'success',
       'token',
       ...(amount === null ? [] : ['amount' as const]),
-      ...(isToKnown ? ['recipient' as const] : []),
+      ...(isRightful ? ['recipient' as const] : []),
       ...(isNamed ? ['intent' as const] : []),
       ...(isExclusive ? ['exclusive' as const] : []),
       'final',

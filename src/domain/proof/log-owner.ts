@@ -17,14 +17,14 @@ export type LogOwner = {
 };
 
 const NAMED = 4;
-const KNOWN_RECIPIENT = 2;
+const TO_RECIPIENT = 2;
 const EXACT = 1;
 
 /** Weight of an owner whose check is removed: no other payment gets its log. */
-export const REMOVED_WEIGHT = NAMED + KNOWN_RECIPIENT + EXACT;
+export const REMOVED_WEIGHT = NAMED + TO_RECIPIENT + EXACT;
 
-export function evidenceWeight(found: { isNamed: boolean; isToKnown: boolean; isExact: boolean }): number {
-  return (found.isNamed ? NAMED : 0) + (found.isToKnown ? KNOWN_RECIPIENT : 0) + (found.isExact ? EXACT : 0);
+export function evidenceWeight(found: { isNamed: boolean; isRightful: boolean; isExact: boolean }): number {
+  return (found.isNamed ? NAMED : 0) + (found.isRightful ? TO_RECIPIENT : 0) + (found.isExact ? EXACT : 0);
 }
 
 /** A payment that matches the log too. `moved`: base units that the log moved; `amount`: those that were stated. */
@@ -46,7 +46,7 @@ export function decideOwner(claimant: Claimant, owner: LogOwner): 'open' | 'uncl
   const both = BigInt(claimant.amount ?? '1') + BigInt(owner.amount ?? '1');
   if (claimant.subject === owner.subject || BigInt(claimant.moved) >= both) return 'unclear';
   if (claimant.weight > owner.weight) return 'claimant';
-  return claimant.weight < owner.weight || owner.weight >= KNOWN_RECIPIENT ? 'owner' : 'unclear';
+  return claimant.weight < owner.weight || owner.weight >= TO_RECIPIENT ? 'owner' : 'unclear';
 }
 
 /**
@@ -54,9 +54,9 @@ export function decideOwner(claimant: Claimant, owner: LogOwner): 'open' | 'uncl
  * payment, with the payer if the chain shows it. `reported`: one endpoint or the upstream reported the time. null: unknown.
  */
 export type Funding =
-  | { known: 'open' }
-  | { known: 'proved'; atMs: number; payer: string | null }
-  | { known: 'reported'; atMs: number }
+  | { state: 'open' }
+  | { state: 'proved'; atMs: number; payer: string | null }
+  | { state: 'reported'; atMs: number }
   | null;
 
 /** A payout's block may be this much older than its funding: clocks of chains differ, and reorganisations move blocks. */
@@ -81,7 +81,7 @@ export function ageOf(
 ): 'fits' | 'open' | 'older' | 'reported-older' | 'unknown' {
   if (blockMs >= statedAtMs - TOLERANCE_MS) return 'fits';
   if (funding === null) return 'unknown';
-  if (funding.known === 'open') return 'open';
+  if (funding.state === 'open') return 'open';
   if (blockMs >= funding.atMs - TOLERANCE_MS) return 'fits';
-  return funding.known === 'proved' ? 'older' : 'reported-older';
+  return funding.state === 'proved' ? 'older' : 'reported-older';
 }

@@ -63,7 +63,7 @@ export type Stated = {
 export type Statement = Stated & { recipients: string[] };
 
 /** Facts that name recipients. `recipients`: of deliveries, by the user; `promised`: by the imported quote. */
-type KnownRecipients = {
+type RecipientFacts = {
   recipients?: readonly string[];
   promised?: {
     source?: { chainId?: string };
@@ -78,7 +78,7 @@ type KnownRecipients = {
  */
 export function statementsOf(
   { subject, record }: { subject: SubjectId; record: JsonObject },
-  known: KnownRecipients = {},
+  facts: RecipientFacts = {},
 ): Statement[] {
   const key = parseSubjectId(subject);
   if (key?.kind !== 'intent') return [];
@@ -110,7 +110,7 @@ export function statementsOf(
         token: token === null ? null : foldHex(token),
         amount,
         sent,
-        recipients: recipientsOf({ payment, chainId: chain, token }, known),
+        recipients: recipientsOf({ payment, chainId: chain, token }, facts),
       },
     ];
   });
@@ -124,13 +124,13 @@ export function statementPrint({ chainId, txHash, token, amount, sent }: Stated)
 /** Rightful recipients of a stated payment, as known now. */
 export function recipientsOf(
   { payment, chainId, token }: { payment: Payment; chainId: string; token: string | null },
-  known: KnownRecipients,
+  facts: RecipientFacts,
 ): string[] {
   switch (payment) {
     case 'destination':
-      return ofKind(token, deliveredTo(chainId, known));
+      return ofKind(token, deliveredTo(chainId, facts));
     case 'refund':
-      return ofKind(token, refundedTo(chainId, known)).filter((one) => !isNativeToken(one));
+      return ofKind(token, refundedTo(chainId, facts)).filter((one) => !isNativeToken(one));
     case 'source':
       return [];
     default:
@@ -157,13 +157,13 @@ function statedPayment(value: JsonObject[string] | undefined) {
   };
 }
 
-function deliveredTo(chainId: string, { recipients = [], promised }: KnownRecipients): string[] {
+function deliveredTo(chainId: string, { recipients = [], promised }: RecipientFacts): string[] {
   const { recipient, chainId: quotedChain = chainId } = promised?.destination ?? {};
   return recipient === undefined || quotedChain !== chainId ? [...recipients] : [...recipients, recipient];
 }
 
 /** Only the quote's word counts: the record is under check. */
-function refundedTo(chainId: string, { promised }: KnownRecipients): string[] {
+function refundedTo(chainId: string, { promised }: RecipientFacts): string[] {
   const isHere = (promised?.source?.chainId ?? chainId) === chainId;
   const named = isHere ? promised?.refundRecipient : undefined;
   return named === undefined ? [] : [named];

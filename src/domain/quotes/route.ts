@@ -191,8 +191,8 @@ function decimalsOf(
   quotes: readonly RouteQuote[],
   directory: Directory,
 ): number | null {
-  const known = directory.token(String(chainId), token);
-  if (known !== null) return known.decimals;
+  const listed = directory.token(String(chainId), token);
+  if (listed !== null) return listed.decimals;
   const decimals = quotes
     .flatMap(({ fees }) => fees)
     .filter((fee) => fee.token !== null && foldHex(fee.token) === foldHex(token))
@@ -206,8 +206,8 @@ function outputPerInput(
   output: string,
   decimals: { source: number | null; destination: number | null },
 ): string {
-  const known = decimals.source !== null && decimals.destination !== null;
-  const scale = (value: number | null): bigint => 10n ** BigInt(known ? (value ?? 0) : 0);
+  const areListed = decimals.source !== null && decimals.destination !== null;
+  const scale = (value: number | null): bigint => 10n ** BigInt(areListed ? (value ?? 0) : 0);
   return ratio(
     BigInt(output) * scale(decimals.source),
     BigInt(definition.amount) * scale(decimals.destination),

@@ -335,7 +335,7 @@ export function endpointGroupKinds(endpointGroup: EndpointGroup): SubjectKind[] 
 }
 
 /** Known statuses of a kind, in lower case. Any other status passes as well. */
-export function knownStatuses(kind: SubjectKind): string[] {
+export function kindStatuses(kind: SubjectKind): string[] {
   return Object.keys(eventKind(kind).statuses);
 }
 
@@ -351,10 +351,10 @@ export function statusMember(subject: SubjectId): string {
 
 /** An event kind, with the statuses of all its subjects; for one of the upstream's own kinds only the name is known. */
 export function eventKind(kind: string): Pick<Kind, 'name' | 'statuses' | 'happenings'> {
-  const known = SUBJECT_KINDS.find((one) => one === kind);
-  if (known !== undefined) {
-    const statuses = Object.fromEntries(variants(known).flatMap((one) => Object.entries(one.statuses)));
-    return { ...KINDS[known], statuses };
+  const own = SUBJECT_KINDS.find((one) => one === kind);
+  if (own !== undefined) {
+    const statuses = Object.fromEntries(variants(own).flatMap((one) => Object.entries(one.statuses)));
+    return { ...KINDS[own], statuses };
   }
   const name = kind
     .replace(/[._-]+/g, ' ')

@@ -32,7 +32,7 @@ export function foldHex(text: string): string {
 const UUID = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
 
 /** Canonical form of an id of unknown structure: each part between colons that is hex or a UUID is folded. */
-function foldParts(id: string): string {
+function foldId(id: string): string {
   return id
     .split(':')
     .map((part) => (UUID.test(part) ? part.toLowerCase() : foldHex(part)))
@@ -56,7 +56,7 @@ export function gaslessId(uuid: string): SubjectId {
 }
 
 export function gatewayJobId(id: string): SubjectId {
-  return `gasless:gateway:${foldParts(id)}` as SubjectId;
+  return `gasless:gateway:${foldId(id)}` as SubjectId;
 }
 
 export function vaultId(vault: { chainId: number; address: string }): SubjectId {
@@ -65,11 +65,11 @@ export function vaultId(vault: { chainId: number; address: string }): SubjectId 
 
 /** Made from the id in status records; it cannot be polled alone. */
 function depositAddressId(id: string): SubjectId {
-  return `deposit-address:${foldParts(id)}` as SubjectId;
+  return `deposit-address:${foldId(id)}` as SubjectId;
 }
 
 function otherId({ word, id }: { word: string; id: string }): SubjectId {
-  return `${word}:${foldParts(id)}` as SubjectId;
+  return `${word}:${foldId(id)}` as SubjectId;
 }
 
 /** Subject of a transaction that finds a transfer: the funding or the delivering one. */

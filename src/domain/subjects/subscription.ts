@@ -81,7 +81,7 @@ export function claimKey(subscription: string, subject: SubjectId, receivers?: r
   return `${subscription}${narrowed}|${subject}`;
 }
 
-/** Parts of a claim's subscription key. `receivers` is null when it counts for all receivers of the subscription. */
+/** The parts of a claim's subscription key. `receivers` is null when it counts for all receivers of the subscription. */
 type ParsedKey = { subscription: string; receivers: readonly string[] | null; subject: string };
 
 /** Parses a claim's subscription key. A subject tracked by itself has its own definition, stored under this key. */

@@ -161,7 +161,7 @@ export function planSuspensions(
     }),
     ({ subject }) => subject,
   );
-  const known = new Set(stored.map(({ key }) => key));
+  const storedKeys = new Set(stored.map(({ key }) => key));
   const plan: SuspensionPlan = { narrowed: [], out: [], back: [], ended: [] };
   for (const one of stored) {
     const { key, atMs, receivers } = one;
@@ -185,7 +185,7 @@ export function planSuspensions(
         if (before === undefined || !isDone(before, 'out')) plan.out.push(key);
         continue;
       }
-      if (!known.has(narrowed)) {
+      if (!storedKeys.has(narrowed)) {
         plan.narrowed.push({ key: narrowed, subject: asSubjectId(subject), atMs, from: [key] });
       }
     }
@@ -198,7 +198,7 @@ export function planSuspensions(
   }
   // An interrupted sync had ended these already: their waiting events still go to the subscription keys that continue them.
   for (const [key, state] of suspended) {
-    if (!known.has(key) && state.state === 'back' && !state.isMade) plan.back.push(key);
+    if (!storedKeys.has(key) && state.state === 'back' && !state.isMade) plan.back.push(key);
   }
   return plan;
 }

@@ -142,11 +142,11 @@ export function extendDirectory(
   return {
     chain: (chainId) => {
       const added = chains.get(chainId);
-      const known = base.chain(chainId);
-      if (added === undefined) return known;
+      const listed = base.chain(chainId);
+      if (added === undefined) return listed;
       return {
-        name: added.name ?? known?.name ?? unnamed(chainId),
-        explorer: added.explorer ?? known?.explorer ?? null,
+        name: added.name ?? listed?.name ?? unnamed(chainId),
+        explorer: added.explorer ?? listed?.explorer ?? null,
       };
     },
     token: (chainId, address) => tokens.get(tokenKey(chainId, address)) ?? base.token(chainId, address),

@@ -63,10 +63,10 @@ export function parseChains(listed: readonly ListedChain[]): ValidEntries<Discov
 
 /** Reads a list of tokens. Known tokens that are no longer listed stay stored: transfers may still name them. */
 export function mergeTokens(
-  known: readonly DiscoveredToken[],
+  stored: readonly DiscoveredToken[],
   listed: readonly ListedToken[],
 ): ValidEntries<DiscoveredToken> {
-  const before = new Map(known.map((token) => [tokenKey(token.chainId, token.address), token]));
+  const before = new Map(stored.map((token) => [tokenKey(token.chainId, token.address), token]));
   const tokens = new Map<string, DiscoveredToken>();
   let skipped = 0;
   for (const { chainId, ...entry } of listed) {
@@ -100,7 +100,7 @@ export function mergeTokens(
  */
 export function discoveredDirectory(base: Directory, { chains, tokens }: Discovered): Directory {
   const names = new Map(chains.flatMap(({ chainId, name }) => (name === null ? [] : [[chainId, name]])));
-  const known = new Map(tokens.map((token) => [tokenKey(token.chainId, token.address), token]));
+  const byKey = new Map(tokens.map((token) => [tokenKey(token.chainId, token.address), token]));
   return {
     chain: (chainId): Chain | null => {
       const name = names.get(chainId);
@@ -109,7 +109,7 @@ export function discoveredDirectory(base: Directory, { chains, tokens }: Discove
     },
     token: (chainId, address): Token | null => {
       const common = base.token(chainId, address);
-      const listed = known.get(tokenKey(chainId, address));
+      const listed = byKey.get(tokenKey(chainId, address));
       if (listed === undefined) return common;
       return contradiction(listed, common) === null
         ? { symbol: listed.symbol, decimals: listed.decimals }
@@ -119,7 +119,7 @@ export function discoveredDirectory(base: Directory, { chains, tokens }: Discove
 }
 
 /** A token listed with other decimals than the known ones. */
-export type Contradiction = { chainId: string; address: string; known: number; listed: number };
+export type Contradiction = { chainId: string; address: string; stored: number; listed: number };
 
 /** Tokens whose decimals the upstream contradicts: its own first ones, or those of `base`. */
 export function contradictions(base: Directory, { tokens }: Discovered): Contradiction[] {
@@ -133,9 +133,9 @@ export function contradictions(base: Directory, { tokens }: Discovered): Contrad
 function contradiction(
   { decimals, contradicted }: DiscoveredToken,
   common: Token | null,
-): { known: number; listed: number } | null {
-  if (common !== null && common.decimals !== decimals) return { known: common.decimals, listed: decimals };
-  return contradicted === null ? null : { known: decimals, listed: contradicted };
+): { stored: number; listed: number } | null {
+  if (common !== null && common.decimals !== decimals) return { stored: common.decimals, listed: decimals };
+  return contradicted === null ? null : { stored: decimals, listed: contradicted };
 }
 
 /** Signers of quotes by source chain. */

@@ -16,13 +16,13 @@ export function money({ amount, token, chainId }: RawAmount, directory: Director
   const digits = amountOf(amount ?? undefined);
   if (digits === null) return null;
   const place = { token: wordOf(token ?? undefined), chainId: wordOf(chainId ?? undefined) };
-  const known =
+  const listed =
     place.token === null || place.chainId === null ? null : directory.token(place.chainId, place.token);
   return {
     amount: digits,
-    units: known === null ? null : toUnits(digits, known.decimals),
+    units: listed === null ? null : toUnits(digits, listed.decimals),
     ...place,
-    symbol: known?.symbol ?? null,
+    symbol: listed?.symbol ?? null,
   };
 }
 
@@ -114,9 +114,9 @@ export function describeAmount(
   { amount, token, chainId }: TokenAmount,
   directory: Directory = COMMON_NAMES,
 ): string {
-  const known = token !== null && chainId !== null ? directory.token(chainId, token) : null;
-  const units = known === null ? null : formatUnits(amount, known.decimals);
-  if (known !== null && units !== null) return `${units} ${known.symbol}`;
+  const listed = token !== null && chainId !== null ? directory.token(chainId, token) : null;
+  const units = listed === null ? null : formatUnits(amount, listed.decimals);
+  if (listed !== null && units !== null) return `${units} ${listed.symbol}`;
   return token === null ? `${amount} base units` : `${amount} base units of ${token}`;
 }
 

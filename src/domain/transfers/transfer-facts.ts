@@ -49,8 +49,8 @@ export function transferFacts(event: Event, directory: Directory): TransferFacts
   };
   const reported = TRANSFER.safeParse(withoutNulls(facts)).data ?? {};
   const changed = changedMembers(event);
-  const known = changed.length === 0 ? reported : { ...reported, changed };
-  return Object.keys(known).length === 0 ? null : known;
+  const all = changed.length === 0 ? reported : { ...reported, changed };
+  return Object.keys(all).length === 0 ? null : all;
 }
 
 /** One end of a transfer; `expected` is the quote's chain. */

@@ -35,8 +35,8 @@ export const POLLING = {
     type: 'counter',
     labels: { kind: SUBJECT_KINDS, outcome: RECORD_OUTCOMES },
   },
-  forgotten: {
-    name: 'intentwatch_records_forgotten_total',
+  expired: {
+    name: 'intentwatch_records_expired_total',
     help: 'Records of wallets that were not known any more and are stored without an event: their status is final, and is older by `retention` than a sweep that has read the whole wallet before.',
     type: 'counter',
     labels: {},
@@ -129,7 +129,7 @@ export const POLLING = {
   },
   neverSwept: {
     name: 'intentwatch_wallets_never_swept',
-    help: 'Wallets of more than a page that were never read to the end: their first sweep is under way (`reading`), or a cursor of it has expired (`broken`) and it begins again.',
+    help: 'Wallets of more than a page that were never read to the end: their first sweep is under way (`sweeping`), or a cursor of it has expired (`broken`) and it begins again.',
     type: 'gauge',
     labels: { state: UNSWEPT_STATES },
     source: 'sweeps',

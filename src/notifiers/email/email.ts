@@ -174,18 +174,18 @@ type SmtpError = {
 };
 
 function readSmtpError(error: unknown): SmtpError {
-  const known = error instanceof Error ? error : new Error('the mail could not be sent');
-  const response = 'response' in known && typeof known.response === 'string' ? known.response : '';
-  const name = 'code' in known ? known.code : undefined;
-  const command = 'command' in known && typeof known.command === 'string' ? known.command : '';
+  const failure = error instanceof Error ? error : new Error('the mail could not be sent');
+  const response = 'response' in failure && typeof failure.response === 'string' ? failure.response : '';
+  const name = 'code' in failure ? failure.code : undefined;
+  const command = 'command' in failure && typeof failure.command === 'string' ? failure.command : '';
   return {
     code: leadingCode(response),
     command,
-    recipient: 'recipient' in known && typeof known.recipient === 'string' ? known.recipient : null,
+    recipient: 'recipient' in failure && typeof failure.recipient === 'string' ? failure.recipient : null,
     isEnvelope: response === '' && (name === 'EENVELOPE' || name === 'EMESSAGE'),
     response,
     // For a refused message the server's message suffices; otherwise the failed step is needed too.
-    words: response !== '' && MESSAGE_COMMANDS.has(command) ? response : known.message,
+    words: response !== '' && MESSAGE_COMMANDS.has(command) ? response : failure.message,
   };
 }
 

@@ -215,7 +215,7 @@ export type Envelope = {
 
 /**
  * Builds the mail about an event. The same event for the same receiver always has the same `Message-ID`, so that a repeated mail
- * is recognisable. All events of one subject refer to the same root, so that they make one thread.
+ * is recognisable. All events of one subject refer to the same message, so that they make one thread.
  */
 export function makeMessage(event: RenderedEvent, envelope: Envelope): SendMailOptions {
   const notice = makeNotice(event, envelope.directory);
@@ -242,7 +242,7 @@ function common(title: string, events: readonly RenderedEvent[], envelope: Envel
   const { from, to, remaining, nowMs } = envelope;
   const subjects = new Set(events.map(({ data }) => data.subject.id));
   const [subject] = subjects;
-  const root =
+  const first =
     subject === undefined || subjects.size > 1 ? null : messageId(`thread.${hashOf(subject)}`, envelope);
   return {
     from,
@@ -251,7 +251,7 @@ function common(title: string, events: readonly RenderedEvent[], envelope: Envel
     date: new Date(nowMs),
     // A text of the upstream that resembles an encoded word would be decoded by the reader's mail program.
     subject: title.replaceAll('=?', '= ?'),
-    ...(root === null ? {} : { inReplyTo: root, references: root }),
+    ...(first === null ? {} : { inReplyTo: first, references: first }),
     headers: { 'Auto-Submitted': 'auto-generated', 'X-Intentwatch-Event': events.map(eventIdOf) },
   };
 }

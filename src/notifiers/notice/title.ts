@@ -95,8 +95,8 @@ function describeTransfer({ data: { subject } }: RenderedEvent, { transfer, dire
 
 /** An unknown token's address is too long for a title; the mail names it. */
 function titleAmount({ amount, token, chainId }: Leg, directory: Directory): string {
-  const known = token !== null && chainId !== null && directory.token(chainId, token) !== null;
-  return describeAmount({ amount: amount ?? '', token: known ? token : null, chainId }, directory);
+  const isListed = token !== null && chainId !== null && directory.token(chainId, token) !== null;
+  return describeAmount({ amount: amount ?? '', token: isListed ? token : null, chainId }, directory);
 }
 
 function shortId(id: string): string {

@@ -52,8 +52,8 @@ function signature({ id, timestampSeconds, body }: SignedContent, signing: Signi
 const KEYS = new WeakMap<Secret, SigningKey>();
 
 function readKey(secret: Secret): SigningKey {
-  const known = KEYS.get(secret);
-  if (known !== undefined) return known;
+  const cached = KEYS.get(secret);
+  if (cached !== undefined) return cached;
   const key = parseSigningSecret(secret.reveal());
   if (key === null) throw new Error('a webhook secret is neither whsec_ nor whsk_ with a key behind it');
   KEYS.set(secret, key);

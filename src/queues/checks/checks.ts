@@ -158,11 +158,11 @@ export class PaymentChecks {
     }
     try {
       const isLast = isOver(check, { nowMs: await redisTimeMs(this.#deps.redis) }, this.#deps);
-      const nothing = { proof: null, readings: [], endpoints: [], logs: [], from: [], isHeld: false };
+      const nothing = { proof: null, responses: [], endpoints: [], logs: [], from: [], isHeld: false };
       if (isLast) await stores.checks.end(check, { state: 'unchecked', because: 'error', ...nothing });
       if (isLast) return;
       const inMs = Math.min(LONGEST_RETRY_MS, ERROR_RETRY_MS * 2 ** failed);
-      await stores.checks.postpone(check, { inMs, because: check.because, readings: null, failed });
+      await stores.checks.postpone(check, { inMs, because: check.because, responses: null, failed });
     } catch {
       // Redis does not answer. The claim expires, and the check is claimed again.
     }
@@ -237,8 +237,8 @@ export class CheckFeed {
     const { checks, events } = this.#deps.stores;
     const [stored, name] = await Promise.all([checks.cursor(), events.name()]);
     if (stored === '') return null;
-    const [, known = '', read = ''] = CURSOR.exec(stored) ?? [];
-    const [unread] = (await events.after(known === name ? read : '0-0', 1)).entries;
+    const [, log = '', read = ''] = CURSOR.exec(stored) ?? [];
+    const [unread] = (await events.after(log === name ? read : '0-0', 1)).entries;
     return unread === undefined ? null : Number(unread.id.split('-')[0]);
   }
 
@@ -291,8 +291,8 @@ export class CheckFeed {
     const begun = this.#begun;
     this.#begun = null;
     if (stored === '') return { entry: begun?.name === name ? begun.entry : newest, isNew: true, cursor };
-    const [, known = '', entry = ''] = CURSOR.exec(stored) ?? [];
-    if (known !== name) {
+    const [, log = '', entry = ''] = CURSOR.exec(stored) ?? [];
+    if (log !== name) {
       this.#miss('the event log is another than before', { cursor: stored });
       return { entry: '0-0', isNew: true, cursor };
     }

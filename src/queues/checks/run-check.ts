@@ -2,11 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { type ChainReader, readBurn } from '../../chains/chain-readers.ts';
 import { fundedAt } from '../../domain/changes/next-snapshot.ts';
-import { endpointStates, type PostponeReason, planRecheck } from '../../domain/proof/ask-times.ts';
 import { type Burn, localIntent } from '../../domain/proof/burn.ts';
 import type { Funding } from '../../domain/proof/log-owner.ts';
 import type { TxState } from '../../domain/proof/proof.ts';
 import { isProofReported, withProofFlag, withProofWithdrawn } from '../../domain/proof/proof-flags.ts';
+import { endpointStates, type PostponeReason, planRecheck } from '../../domain/proof/recheck-times.ts';
 import {
   recipientsOf,
   type Stated,
@@ -77,35 +77,35 @@ export async function runCheck(check: ClaimedCheck, deps: CheckContext, signal: 
     throw error;
   });
   if (read === null || signal.aborted) {
-    await checks.postpone(check, { inMs: 0, because: check.because, readings: null });
+    await checks.postpone(check, { inMs: 0, because: check.because, responses: null });
     return;
   }
   const [txStates, burn] = read;
   deps.failures.note(statement.chainId, txStates);
   for (let tries = 0; tries < MOST_COMMITS; tries += 1) {
-    const [known] = await subjects.peek([statement.subject]);
-    if (known === undefined) return;
+    const [entry] = await subjects.peek([statement.subject]);
+    if (entry === undefined) return;
     const nowMs = await redisTimeMs(deps.redis);
-    const facts = { promised: known.promised, record: known.snapshot?.record ?? null };
+    const facts = { promised: entry.promised, record: entry.snapshot?.record ?? null };
     if ((localIntent(statement, facts) === null) !== (burn === null)) {
       // It became a local intent while the chains were read, or ceased to be one.
       await postpone(check, { because: 'burn', txStates, nowMs }, deps);
       return;
     }
-    const verdict = await verdictOf(check, { known, txStates, burn, nowMs }, deps);
+    const verdict = await verdictOf(check, { entry, txStates, burn, nowMs }, deps);
     if (verdict.outcome === 'waiting') {
       await postpone(check, { because: verdict.because, txStates, nowMs }, deps);
       return;
     }
-    if (verdict.outcome !== 'unchecked' && !isStated(check, known)) {
+    if (verdict.outcome !== 'unchecked' && !isStated(check, entry)) {
       await postpone(check, { because: 'not-stated', txStates, nowMs }, deps);
       return;
     }
     const ending = endingOf(verdict, txStates);
-    const outcome = await end(check, { ending, known, nowMs }, deps);
+    const outcome = await end(check, { ending, entry, nowMs }, deps);
     if (outcome === 'gone') return;
     if (outcome === 'ended') {
-      report(check, { ending, txStates, isReported: isReported(check, ending, known) }, deps);
+      report(check, { ending, txStates, isReported: isReported(check, ending, entry) }, deps);
       return;
     }
     await sleep(COMMIT_AGAIN_MS);
@@ -118,8 +118,8 @@ async function withdrawWord({ id, statement }: ClaimedCheck, deps: CheckContext)
   const { subject } = statement;
   const { checks, subjects } = deps.stores;
   for (let tries = 0; tries < MOST_COMMITS; tries += 1) {
-    const [known] = await subjects.peek([subject]);
-    const snapshot = known?.snapshot ?? null;
+    const [entry] = await subjects.peek([subject]);
+    const snapshot = entry?.snapshot ?? null;
     if (snapshot === null) return;
     const flags = withProofWithdrawn(snapshot.flags, statement);
     if (flags.every((flag) => snapshot.flags.includes(flag))) return;
@@ -139,22 +139,22 @@ async function burnOf(
   signal: AbortSignal,
 ): Promise<Burn | null> {
   if (statement.payment !== 'destination') return null;
-  const [known = UNSEEN_SUBJECT] = await subjects.peek([statement.subject]);
+  const [entry = UNSEEN_SUBJECT] = await subjects.peek([statement.subject]);
   const ageMs = (await redisTimeMs(redis)) - statedAt;
-  const record = known.snapshot?.record ?? null;
-  return readBurn(statement, { promised: known.promised, record }, { readers, ageMs, signal });
+  const record = entry.snapshot?.record ?? null;
+  return readBurn(statement, { promised: entry.promised, record }, { readers, ageMs, signal });
 }
 
 async function endUseless(check: ClaimedCheck, deps: CheckContext): Promise<boolean> {
   const nowMs = await redisTimeMs(deps.redis);
-  const verdict = await verdictOf(check, { known: UNSEEN_SUBJECT, txStates: [], burn: null, nowMs }, deps);
+  const verdict = await verdictOf(check, { entry: UNSEEN_SUBJECT, txStates: [], burn: null, nowMs }, deps);
   if (verdict.outcome !== 'unchecked') return false;
   await endUnasked(check, verdict.because, deps);
   return true;
 }
 
 async function endUnasked(check: ClaimedCheck, because: string, deps: CheckContext): Promise<void> {
-  const nothing = { proof: null, readings: [], endpoints: [], logs: [], from: [], isHeld: false };
+  const nothing = { proof: null, responses: [], endpoints: [], logs: [], from: [], isHeld: false };
   const ending: Ending = { state: 'unchecked', because, ...nothing };
   if ((await deps.stores.checks.end(check, ending)) === 'ended') {
     report(check, { ending, txStates: [], isReported: false }, deps);
@@ -164,19 +164,19 @@ async function endUnasked(check: ClaimedCheck, because: string, deps: CheckConte
 async function verdictOf(
   check: ClaimedCheck,
   {
-    known,
+    entry,
     txStates,
     burn,
     nowMs,
-  }: { known: SubjectEntry; txStates: readonly TxState[]; burn: Burn | null; nowMs: number },
+  }: { entry: SubjectEntry; txStates: readonly TxState[]; burn: Burn | null; nowMs: number },
   { stores, tokens }: CheckContext,
 ): Promise<Verdict> {
   const { statement } = check;
   const [owners, funding] = await Promise.all([
     stores.checks.ownersOfLogs(statement),
-    fundingOf(statement, known, stores.checks),
+    fundingOf(statement, entry, stores.checks),
   ]);
-  return judge(await withRecipients(statement, known, stores.registry), txStates, {
+  return judge(await withRecipients(statement, entry, stores.registry), txStates, {
     ...tokens(statement.chainId),
     ownerOf: (index) => owners.get(index) ?? null,
     funding,
@@ -207,7 +207,7 @@ async function postpone(
       state: 'unchecked',
       because,
       proof: null,
-      readings: lastStates(txStates),
+      responses: lastStates(txStates),
       endpoints: endpointStates(txStates),
       logs: [],
       from: [],
@@ -221,7 +221,7 @@ async function postpone(
   const seenAtMs = isSeen ? nowMs : check.seenAt;
   const sinceSeenMs = seenAtMs === null ? null : Math.max(0, nowMs - seenAtMs);
   const { inMs, endpoints } = planRecheck({ because, txStates, ageMs, sinceSeenMs });
-  await checks.postpone(check, { inMs, because, readings: lastStates(txStates), endpoints, seenAtMs });
+  await checks.postpone(check, { inMs, because, responses: lastStates(txStates), endpoints, seenAtMs });
 }
 
 /** True when a check has waited for the longest time. */
@@ -239,7 +239,7 @@ function isStated({ statement }: ClaimedCheck, { snapshot }: SubjectEntry): bool
 }
 
 function endingOf(verdict: Exclude<Verdict, { outcome: 'waiting' }>, txStates: readonly TxState[]): Ending {
-  const read = { readings: lastStates(txStates), endpoints: endpointStates(txStates) };
+  const read = { responses: lastStates(txStates), endpoints: endpointStates(txStates) };
   if (verdict.outcome === 'unchecked') {
     const { because, isHeld } = verdict;
     return { state: 'unchecked', because, proof: null, ...read, logs: [], from: [], isHeld };
@@ -267,26 +267,26 @@ function isReported(
 /** Ends a check, with its event in one step. `again`: another process wrote the subject, or claimed a log, meanwhile. */
 async function end(
   check: ClaimedCheck,
-  { ending, known, nowMs }: { ending: Ending; known: SubjectEntry; nowMs: number },
+  { ending, entry, nowMs }: { ending: Ending; entry: SubjectEntry; nowMs: number },
   deps: CheckContext,
 ): Promise<'ended' | 'gone' | 'again'> {
   const { checks } = deps.stores;
   const { state, proof } = ending;
-  const { snapshot } = known;
+  const { snapshot } = entry;
   if (proof === null || snapshot === null || state === 'unchecked') {
     const outcome = await checks.end(check, ending);
-    return outcome === 'taken' ? 'again' : outcome;
+    return outcome === 'used' ? 'again' : outcome;
   }
   const { subject } = check.statement;
   const flags = withProofFlag(snapshot.flags, check.statement, state);
-  if (!isReported(check, ending, known)) {
+  if (!isReported(check, ending, entry)) {
     const silent = { flags, check: checks.ending(check, ending) };
     return ended(await commitFlags(deps, { subject, snapshot }, silent));
   }
   const { status } = snapshot;
   const { outcome } = await commitUnasked(
     deps,
-    { ...known, snapshot, subject },
+    { ...entry, snapshot, subject },
     {
       transition: {
         type: `intent.${state}`,
@@ -310,7 +310,7 @@ async function end(
 /** The process that committed an outcome reports it: here it counts as `gone`. */
 function ended(outcome: CommitResult['outcome']): 'ended' | 'gone' | 'again' {
   if (outcome === 'gone' || outcome === 'already') return 'gone';
-  return outcome === 'superseded' || outcome === 'taken' ? 'again' : 'ended';
+  return outcome === 'superseded' || outcome === 'used' ? 'again' : 'ended';
 }
 
 function report(
@@ -326,7 +326,7 @@ function report(
   const lagSeconds = isTimed ? Math.max(0, (check.updatedAt ?? 0) - found.block.timestamp) : null;
   signals.emit('check.ended', { chainId, state, route: check.corridor, lagSeconds });
   const level = state === 'verified' ? 'info' : 'warn';
-  const line = { subject, payment, chainId, txHash, state, asked: check.asked + 1 };
+  const line = { subject, payment, chainId, txHash, state, polls: check.polls + 1 };
   log[level]({ ...line, ...(because === '' ? {} : { because }), isReported }, 'check.ended');
 }
 
@@ -377,15 +377,15 @@ export async function fundingOf(
   if (payment === 'source') return null;
   const source = (await checks.of(subject)).find(({ statement }) => statement.payment === 'source');
   // A payment that is no longer stated is not waited for.
-  if (source?.state === 'waiting' && source.because !== 'not-stated') return { known: 'open' };
+  if (source?.state === 'waiting' && source.because !== 'not-stated') return { state: 'open' };
   const proof = source?.state === 'verified' ? source.proof : null;
   if (proof?.block !== undefined) {
     const atMs = proof.block.timestamp * 1_000;
     // One host alone is not enough to dispute another payment.
-    if (proof.singleSource === true) return { known: 'reported', atMs };
+    if (proof.singleSource === true) return { state: 'reported', atMs };
     const payer = proof.chainId === chainId ? (proof.moved?.[0]?.from ?? null) : null;
-    return { known: 'proved', atMs, payer };
+    return { state: 'proved', atMs, payer };
   }
   const fundedSeconds = snapshot === null ? null : fundedAt(subject, snapshot);
-  return fundedSeconds === null ? null : { known: 'reported', atMs: fundedSeconds * 1_000 };
+  return fundedSeconds === null ? null : { state: 'reported', atMs: fundedSeconds * 1_000 };
 }

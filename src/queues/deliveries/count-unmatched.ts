@@ -24,14 +24,14 @@ export async function countUnmatched(
   { stores, directory, signals, log }: RelayContext,
 ): Promise<{ more: boolean; reached: string | null }> {
   const { events, registry, unmatched } = stores;
-  const known = ahead?.after === from ? ahead : null;
-  const { entries, more } = known?.piece ?? (await events.scan(from, BATCH));
+  const prefetched = ahead?.after === from ? ahead : null;
+  const { entries, more } = prefetched?.piece ?? (await events.scan(from, BATCH));
   const { facts, last, isCut } = await readBatch(entries, events);
   if (last === null) return { more: false, reached: from };
   const matching: Matching = {
     receivers: new Map(receivers.map((receiver) => [receiver.name, receiver])),
     subscriptions:
-      known?.definitions.subscriptions ??
+      prefetched?.definitions.subscriptions ??
       (await registry.subscriptions(facts.flatMap(({ claimKeys }) => claimKeys ?? []))),
     directory,
   };

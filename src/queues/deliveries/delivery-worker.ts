@@ -320,7 +320,7 @@ export class DeliveryWorker {
     else await this.#ended(claimed[0].id, ids, sent);
   }
 
-  /** Records an attempt, and makes room for the next one. A receiver that fails gets no more than it is then allowed. */
+  /** Records an attempt, and admits the next one. A receiver that fails gets no more than it is then allowed. */
   async #ended(leader: string, ids: readonly string[], sent: SentMessage): Promise<void> {
     const { outcome, durationMs } = sent.ended.attempt;
     const isDelivered = outcome === 'delivered';

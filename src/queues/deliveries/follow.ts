@@ -77,7 +77,7 @@ export async function follow(
   await quarantine(batch, deps);
   const matchesFor = await matchBatch(
     batch,
-    { receivers: receivers.map(({ receiver }) => receiver), known: ahead?.definitions },
+    { receivers: receivers.map(({ receiver }) => receiver), defined: ahead?.definitions },
     deps,
   );
   const lostBy = await goneFor(batch.gone, deps.stores.registry);
@@ -145,11 +145,11 @@ export async function follow(
  */
 async function matchBatch(
   { facts }: LogBatch,
-  { receivers, known }: { receivers: readonly StoredReceiver[]; known: ClaimDefinitions | undefined },
+  { receivers, defined }: { receivers: readonly StoredReceiver[]; defined: ClaimDefinitions | undefined },
   { stores: { registry }, directory }: RelayContext,
 ): Promise<MatchesOf> {
   const seen = new Set<string>();
-  for (let definitions = known; ; definitions = undefined) {
+  for (let definitions = defined; ; definitions = undefined) {
     const matchesFor = await matchFacts(facts, { registry, directory }, definitions);
     const unled = unledBy(facts, receivers, matchesFor).filter(
       ({ entry, key }) => !seen.has(`${entry} ${key}`),

@@ -127,17 +127,17 @@ export type ClaimDefinitions = {
 };
 
 /**
- * Reads the receivers of some events once, or uses `known` where they were read already. The returned function does no I/O.
+ * Reads the receivers of some events once, or uses `definitions` where they were read already. The returned function does no I/O.
  * After a reload moved an event's subject to another subscription, no claim of the event may lead to a receiver. Then the
  * claims that continue them lead to it, also where it joined their subscription in that reload.
  */
 export async function matchFacts(
   facts: readonly Fact[],
   { registry, directory }: MatchDeps,
-  known?: ClaimDefinitions,
+  definitions?: ClaimDefinitions,
 ): Promise<MatchesOf> {
   const all = facts.flatMap(({ claimKeys }) => claimKeys ?? []);
-  const read = known ?? (await definitionsOf(all, registry));
+  const read = definitions ?? (await definitionsOf(all, registry));
   const { continuing } = read;
   const subscriptions =
     continuing.size === 0
@@ -196,14 +196,14 @@ function claimsBy(
   );
   const claimOf = (key: string, isBefore: (joined: JoinedAt) => boolean): ParsedClaim => {
     const { subscription, receivers: narrowed } = parseClaimKey(key);
-    const known = receivers.get(subscription);
+    const cached = receivers.get(subscription);
     return {
       key,
       has: ({ name, removed }) => {
-        if ((removed ? known?.all : known?.current)?.has(name) !== true) return false;
+        if ((removed ? cached?.all : cached?.current)?.has(name) !== true) return false;
         // The key of some receivers states their start itself.
         if (narrowed !== null) return narrowed.includes(name);
-        const joined = known?.joined[name];
+        const joined = cached?.joined[name];
         return joined === undefined || isBefore(joined);
       },
     };

@@ -20,7 +20,7 @@ export type Remembered = {
 };
 
 /**
- * Memory of the relay between rounds, so that it opens the next entries in one step without reading anything. The script that
+ * Memory of the relay between rounds, so that it opens the next entries in one step without any other read. The script that
  * opens them compares it with what is stored, and does nothing where something has changed.
  *
  *   State       Entered when                                      Left when
@@ -214,6 +214,6 @@ function definitionsOf(
         : { of: 'subscriptions' as const, field: name, digest };
     }),
   ];
-  const known = all.flatMap(({ digest, ...one }) => (digest === null ? [] : [{ ...one, digest }]));
-  return known.length === all.length ? known : null;
+  const complete = all.flatMap(({ digest, ...one }) => (digest === null ? [] : [{ ...one, digest }]));
+  return complete.length === all.length ? complete : null;
 }

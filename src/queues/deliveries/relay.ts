@@ -130,7 +130,7 @@ export class Relay {
     const came = await relayRound(view, lease, this.#deps);
     const { counted } = came;
     // Otherwise another process may hold the lease: the next round requests it.
-    if (counted !== null) this.#state = { token, names: [...view.known.keys()], counted };
+    if (counted !== null) this.#state = { token, names: [...view.available.keys()], counted };
     this.#memory.note(rememberedOf(view, came, token));
     return came;
   }
@@ -156,12 +156,12 @@ export class Relay {
       ],
     );
     const nowMs = performance.now();
-    const known = new Map<string, StoredReceiver>();
+    const available = new Map<string, StoredReceiver>();
     const all = receivers.filter(({ removed }) => !removed);
     for (const receiver of all) {
-      if ((this.#failed.get(receiver.name) ?? 0) <= nowMs) known.set(receiver.name, receiver);
+      if ((this.#failed.get(receiver.name) ?? 0) <= nowMs) available.set(receiver.name, receiver);
     }
-    const current = [...known.keys()];
+    const current = [...available.keys()];
     // Another process may have moved cursors until the lease was ours.
     const isSame = token !== null && token === before?.token;
     const standings =
@@ -172,7 +172,7 @@ export class Relay {
     // Receivers that have reached the newest entry have nothing to read.
     const read = came ?? { after: newest, piece: { entries: [], more: false } };
     const ahead = { ...read, definitions: { subscriptions, continuing } };
-    return { newest, token, round: { known, all, standings, replays: underWay, ahead, counted } };
+    return { newest, token, round: { available, all, standings, replays: underWay, ahead, counted } };
   }
 
   /** Opens entries that are on their way, unless another step is under way. A round meets its error again. */
@@ -278,7 +278,7 @@ export async function resume(
  * the entry up to which events without a receiver are `counted`.
  */
 export type RoundView = {
-  known: ReadonlyMap<string, StoredReceiver>;
+  available: ReadonlyMap<string, StoredReceiver>;
   all: readonly StoredReceiver[];
   standings: readonly ReceiverProgress[];
   replays: ReadonlyMap<string, string>;
@@ -294,15 +294,15 @@ export type Round = { more: boolean; full: boolean; reached: string | null; coun
 
 /** Returns what the relay can remember of a round; null where a receiver needs another round, or more than its entry. */
 function rememberedOf(
-  { known, all, standings, replays, ahead }: RoundView,
+  { available, all, standings, replays, ahead }: RoundView,
   { more, reached, counted }: Round,
   token: string,
 ): Remembered | null {
   const open = standings.filter((progress) => !isHeld(progress));
-  const isQuiet = !more && replays.size === 0 && known.size === all.length;
+  const isQuiet = !more && replays.size === 0 && available.size === all.length;
   const isPlain = standings.every(({ state }) => state !== 'enabling') && open.every(hasCapacity);
   if (!isQuiet || !isPlain || reached === null || counted !== reached) return null;
-  const receivers = open.flatMap(({ name }) => known.get(name) ?? []);
+  const receivers = open.flatMap(({ name }) => available.get(name) ?? []);
   return { token, at: reached, receivers, subscriptions: ahead?.definitions.subscriptions ?? new Map() };
 }
 
@@ -333,7 +333,7 @@ async function relayRound(view: RoundView, lease: HeldLease, deps: RelayContext)
 
 /** Advances receivers along the log: those at the same place together, so that their entries are read once for all. */
 async function followLog(
-  { standings, known, ahead, counted }: RoundView,
+  { standings, available, ahead, counted }: RoundView,
   lease: HeldLease,
   deps: RelayContext,
 ): Promise<{ more: boolean; reached: string | null; stopped: NewerEntryError | null; isFenced: boolean }> {
@@ -345,7 +345,7 @@ async function followLog(
     const results = await Promise.allSettled(
       some.map(([cursor, group]) => {
         const receivers = group.flatMap(({ name, open }) => {
-          const receiver = known.get(name);
+          const receiver = available.get(name);
           return receiver === undefined ? [] : [{ receiver, open }];
         });
         const read = ahead?.after === cursor ? ahead : null;
@@ -371,7 +371,7 @@ async function followLog(
 
 /** Advances the replays under way by a batch. Returns true when there is more to do at once. */
 async function replay(
-  { standings, known, replays }: RoundView,
+  { standings, available, replays }: RoundView,
   lease: HeldLease,
   deps: RelayContext,
 ): Promise<boolean> {
@@ -379,7 +379,7 @@ async function replay(
   let moved = false;
   for (const { name } of replays.size === 0 ? [] : standings) {
     const id = replays.get(name);
-    const receiver = known.get(name);
+    const receiver = available.get(name);
     if (id === undefined || receiver === undefined) continue;
     if (!lease.isHeld()) return moved;
     moved = (await each(name, lease, () => takeReplay({ token, receiver, id }, deps))) || moved;

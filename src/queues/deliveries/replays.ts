@@ -90,12 +90,12 @@ export async function factsAt(
     facts.map(async (event) => {
       const fact = wholeFact(event);
       if (fact.claimKeys === null) return fact;
-      const known = await deliveries.fact(receiver, fact.event.id);
-      const isSuspended = (known?.suspended ?? '') !== '';
+      const existing = await deliveries.fact(receiver, fact.event.id);
+      const isSuspended = (existing?.suspended ?? '') !== '';
       return {
         ...fact,
         isSuspended,
-        claimKeys: [...new Set([...fact.claimKeys, ...(known?.claimKeys ?? [])])],
+        claimKeys: [...new Set([...fact.claimKeys, ...(existing?.claimKeys ?? [])])],
       };
     }),
   );

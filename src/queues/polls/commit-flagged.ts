@@ -17,18 +17,18 @@ import type { Learning } from './learning.ts';
 /** Dependencies for committing events that no response caused. */
 export type FlaggedContext = { stores: { subjects: SubjectStore }; learning: Learning; signals: Signals };
 
-/** An affected subject, with its quote's promise, where that is known. */
+/** An entry subject, with its quote's promise, where that is known. */
 export type Affected = PlanInput & { snapshot: Snapshot; promised: Promised | null };
 
 /** Commits the events that are due by the clock, each once. Returns the current snapshot. */
 export async function commitDue(
   deps: FlaggedContext,
-  known: Affected,
+  entry: Affected,
   { due, nowMs }: { due: readonly DueEvent[]; nowMs: number },
 ): Promise<Snapshot> {
-  let { snapshot } = known;
+  let { snapshot } = entry;
   for (const { event, claimKeys } of due) {
-    const committed = await commitFlagged(deps, { ...known, snapshot }, { event, claimKeys, nowMs });
+    const committed = await commitFlagged(deps, { ...entry, snapshot }, { event, claimKeys, nowMs });
     if (committed === null) return snapshot;
     snapshot = committed;
   }
@@ -41,13 +41,13 @@ export async function commitDue(
  */
 export async function commitFlagged(
   deps: FlaggedContext,
-  known: Affected,
+  entry: Affected,
   happened: { event: FlaggedEvent; claimKeys: string[] | null; nowMs: number },
 ): Promise<Snapshot | null> {
   const { event, claimKeys, nowMs } = happened;
   const { flag, transition, raw } = event;
-  const flags = [...known.snapshot.flags, flag];
-  const { snapshot } = await commitUnasked(deps, known, {
+  const flags = [...entry.snapshot.flags, flag];
+  const { snapshot } = await commitUnasked(deps, entry, {
     transition,
     raw,
     flags,
@@ -56,7 +56,7 @@ export async function commitFlagged(
     nowMs,
   });
   if (snapshot === null) return null;
-  if (isOverdue(flag) && !known.snapshot.flags.some(isOverdue)) deps.learning.sawOverdue(known.snapshot);
+  if (isOverdue(flag) && !entry.snapshot.flags.some(isOverdue)) deps.learning.sawOverdue(entry.snapshot);
   return snapshot;
 }
 
@@ -75,10 +75,10 @@ export type Unasked = {
 /** Commits an event that no response caused. The snapshot is the current one, null where nothing was committed. */
 export async function commitUnasked(
   deps: FlaggedContext,
-  known: Affected,
+  entry: Affected,
   { transition, raw, flags, flag, claimKeys, nowMs, check, proof }: Unasked,
 ): Promise<{ outcome: CommitResult['outcome']; snapshot: Snapshot | null }> {
-  const { subject, snapshot, claims } = known;
+  const { subject, snapshot, claims } = entry;
   const { commit, reported, ...present } = snapshot;
   const { epoch } = deps.stores.subjects.epoch.begun;
   const record = { ...snapshot.record, ...raw };
@@ -108,7 +108,7 @@ export async function commitUnasked(
     record,
     updatedAt: snapshot.updatedAt,
     waitingSince: waitingSince(subject, snapshot),
-    promised: known.promised,
+    promised: entry.promised,
     fundedAt: fundedAt(subject, snapshot),
     expectedBy: deps.learning.expectedBy(subject, snapshot, nowMs),
     proof: proof ?? null,

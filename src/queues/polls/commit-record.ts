@@ -49,23 +49,23 @@ export type IngestedRecord = {
 export async function commitRecord(
   deps: CommitContext,
   record: UpstreamRecord,
-  known: SubjectEntry,
+  entry: SubjectEntry,
   observation: RecordContext,
 ): Promise<IngestedRecord> {
-  const ingested = await ingestRecord(deps, record, known, observation);
+  const ingested = await ingestRecord(deps, record, entry, observation);
   if (ingested.outcome === 'outdated') return ingested;
-  noteEstimate(deps, record, known.promised);
+  noteEstimate(deps, record, entry.promised);
   const { outcome, snapshot } = ingested;
-  const { promised } = known;
+  const { promised } = entry;
   if (promised === null || snapshot === null || outcome === 'stale' || outcome === 'superseded')
     return ingested;
   const { subject } = record;
   const ratio = deliveredRatio(snapshot, promised);
-  const isKnown = known.snapshot?.compact === true || deliveredRatio(known.snapshot, promised) !== null;
-  if (ingested.stored && ratio !== null && !isKnown) {
+  const hasRatio = entry.snapshot?.compact === true || deliveredRatio(entry.snapshot, promised) !== null;
+  if (ingested.stored && ratio !== null && !hasRatio) {
     deps.signals.emit('transfer.delivered', { route: routeName(snapshot.record), ratio });
   }
-  const claims = merge(known.claims, observation.claims);
+  const claims = merge(entry.claims, observation.claims);
   const short = await commitShort(deps, { subject, snapshot, claims, promised }, observation);
   return short === null ? ingested : { ...ingested, snapshot: short, stored: true, isSettled: false };
 }
@@ -73,13 +73,13 @@ export async function commitRecord(
 /** Emits a delivery below the quote's minimum, once. Returns the current snapshot; null: nothing to emit, or lost a race. */
 export async function commitShort(
   deps: CommitContext,
-  known: PlanInput & { promised: Promised | null },
+  entry: PlanInput & { promised: Promised | null },
   { nowMs }: { nowMs: number },
 ): Promise<Snapshot | null> {
-  const { subject, snapshot, promised } = known;
+  const { subject, snapshot, promised } = entry;
   const event = snapshot === null ? null : shortEvent(subject, snapshot, promised);
   if (snapshot === null || event === null) return null;
-  return commitFlagged(deps, { ...known, snapshot }, { event, claimKeys: null, nowMs });
+  return commitFlagged(deps, { ...entry, snapshot }, { event, claimKeys: null, nowMs });
 }
 
 function noteEstimate({ learning }: CommitContext, { raw }: UpstreamRecord, promised: Promised | null): void {
@@ -99,26 +99,26 @@ function noteEstimate({ learning }: CommitContext, { raw }: UpstreamRecord, prom
 async function ingestRecord(
   deps: CommitContext,
   raw: UpstreamRecord,
-  known: SubjectEntry,
+  entry: SubjectEntry,
   observation: RecordContext,
 ): Promise<IngestedRecord> {
-  const answer = observation.joined ?? joined(deps.rules.statusSource, raw, known.snapshot);
+  const answer = observation.joined ?? joined(deps.rules.statusSource, raw, entry.snapshot);
   const { record } = answer;
   const { subject } = record;
-  const fresh = observation.claims.filter((claim) => !isNotified(known, claim, record));
-  const first = decideRecord(deps, record, known, fresh, observation);
-  const { decision, claimKeys } = await completeDecision(deps, record, known, { fresh, decision: first });
-  if (known.snapshot === null && record.status.toLowerCase() === UNKNOWN) {
-    return endWithout(deps, record, { state: known, decision });
+  const fresh = observation.claims.filter((claim) => !isNotified(entry, claim, record));
+  const first = decideRecord(deps, record, entry, fresh, observation);
+  const { decision, claimKeys } = await completeDecision(deps, record, entry, { fresh, decision: first });
+  if (entry.snapshot === null && record.status.toLowerCase() === UNKNOWN) {
+    return endWithout(deps, record, { state: entry, decision });
   }
-  const commit = commitOf(deps, answer, { known, decision, claimKeys }, { fresh, ...observation });
+  const commit = commitOf(deps, answer, { entry, decision, claimKeys }, { fresh, ...observation });
   if (commit === null) {
-    if (known.basis === undefined) learn(deps, record, known, { decision, nowMs: observation.nowMs });
-    return endWithout(deps, record, { state: known, decision });
+    if (entry.basis === undefined) learn(deps, record, entry, { decision, nowMs: observation.nowMs });
+    return endWithout(deps, record, { state: entry, decision });
   }
-  await claimNamed(deps, record, merge(known.claims, fresh));
-  const reported = commit.event !== undefined || (known.snapshot?.reported ?? false);
-  const stored = commit.snapshot ? { ...commit.snapshot, commit: 0, reported } : known.snapshot;
+  await claimNamed(deps, record, merge(entry.claims, fresh));
+  const reported = commit.event !== undefined || (entry.snapshot?.reported ?? false);
+  const stored = commit.snapshot ? { ...commit.snapshot, commit: 0, reported } : entry.snapshot;
   const { unconfirmed = stored?.unconfirmed ?? null } = commit;
   const after = stored && { ...stored, unconfirmed: unconfirmed === 'clear' ? null : unconfirmed };
   const track = firstPoll(deps, record, after, observation);
@@ -127,10 +127,10 @@ async function ingestRecord(
     const kind = subjectKind(subject);
     deps.signals.emit('record.decided', { subject, kind, outcome: 'superseded', reason: null });
     if (!observation.exact && isPollable(subject)) await deps.stores.plan.pollSoon([subject]);
-    return notStored(known, 'superseded');
+    return notStored(entry, 'superseded');
   }
-  if (result.outcome === 'outdated') return notStored(known, 'outdated');
-  const before = { ...known, seenAtMs: result.seenAtMs };
+  if (result.outcome === 'outdated') return notStored(entry, 'outdated');
+  const before = { ...entry, seenAtMs: result.seenAtMs };
   signalDecision(deps.signals, record, decision);
   if (result.outcome === 'committed') learn(deps, record, before, { decision, nowMs: observation.nowMs });
   // The process that committed an event emits it.
@@ -139,13 +139,13 @@ async function ingestRecord(
     deps.signals.emit('event.committed', { event, kind: subjectKind(subject) });
     const moved =
       after !== null && isUntimed(deps, record, observation) ? { ...after, updatedAt: null } : after;
-    const move = moved === null ? null : transferMove(subject, known.snapshot, moved);
+    const move = moved === null ? null : transferMove(subject, entry.snapshot, moved);
     if (move !== null) deps.signals.emit('transfer.moved', { move, eventId: event.id });
   }
   const isCounted = result.outcome === 'committed';
   const isForAll = commit.event !== undefined && commit.event.claimKeys === null;
   const isServed = isForAll || decision.outcome === 'history';
-  const claims = isServed ? claimsAfterEvent(known.claims, fresh) : known.claims;
+  const claims = isServed ? claimsAfterEvent(entry.claims, fresh) : entry.claims;
   return {
     outcome: decision.outcome,
     before,
@@ -154,8 +154,8 @@ async function ingestRecord(
     stored: true,
     isSettled:
       isCounted &&
-      ((isForAll && known.basis !== undefined) || (known.snapshot !== null && fresh.length === 0)) &&
-      isSettledBy(deps, raw, { ...known, snapshot: after }, observation),
+      ((isForAll && entry.basis !== undefined) || (entry.snapshot !== null && fresh.length === 0)) &&
+      isSettledBy(deps, raw, { ...entry, snapshot: after }, observation),
     isCounted,
   };
 }
@@ -180,15 +180,15 @@ function notStored(before: SubjectEntry, outcome: IngestedRecord['outcome']): In
 function isSettledBy(
   deps: CommitContext,
   raw: UpstreamRecord,
-  known: SubjectEntry,
+  entry: SubjectEntry,
   observation: RecordContext,
 ): boolean {
-  const answer = joined(deps.rules.statusSource, raw, known.snapshot);
-  const decision = decideRecord(deps, answer.record, known, [], observation);
+  const answer = joined(deps.rules.statusSource, raw, entry.snapshot);
+  const decision = decideRecord(deps, answer.record, entry, [], observation);
   const context = { fresh: [], ...observation };
   return (
     decision.outcome === 'unchanged' &&
-    commitOf(deps, answer, { known, decision, claimKeys: null }, context) === null
+    commitOf(deps, answer, { entry, decision, claimKeys: null }, context) === null
   );
 }
 
@@ -211,12 +211,12 @@ function learn(
 function decideRecord(
   deps: CommitContext,
   record: UpstreamRecord,
-  known: SubjectEntry,
+  entry: SubjectEntry,
   fresh: readonly Claim[],
   observation: RecordContext,
 ): Decision {
-  const seenAt = known.snapshot === null ? record.updatedAt : known.snapshot.updatedAt;
-  return decide(known.snapshot, record, {
+  const seenAt = entry.snapshot === null ? record.updatedAt : entry.snapshot.updatedAt;
+  return decide(entry.snapshot, record, {
     nowMs: observation.nowMs,
     exact: observation.exact,
     history: fresh.every((claim) => isHistoryFor(claim, seenAt)),
@@ -239,16 +239,16 @@ function isUntimed(
 function commitOf(
   deps: CommitContext,
   { record, ahead, isBehind }: Joined,
-  { known, decision, claimKeys }: { known: SubjectEntry; decision: Decision; claimKeys: string[] | null },
+  { entry, decision, claimKeys }: { entry: SubjectEntry; decision: Decision; claimKeys: string[] | null },
   context: RecordContext & { fresh: readonly Claim[] },
 ): Commit | null {
   const { learning, stores } = deps;
   const { subject } = record;
   const { nowMs, asOf, fresh } = context;
-  const before = known.snapshot;
+  const before = entry.snapshot;
   const { epoch } = stores.subjects.epoch.begun;
   const present: { present?: Snapshot } = before === null ? {} : { present: before };
-  const base: Commit = { subject, before: known, asOf, token: '-', claims: fresh, ...present };
+  const base: Commit = { subject, before: entry, asOf, token: '-', claims: fresh, ...present };
   // An answer without a status of its own confirms and refutes nothing.
   const isSettled = before?.unconfirmed != null && !isBehind;
   const settled: { unconfirmed?: 'clear' } = isSettled ? { unconfirmed: 'clear' } : {};
@@ -278,7 +278,7 @@ function commitOf(
     case 'changed': {
       const { accepted, transition } = decision;
       const afterRestore = mayBeFoundAgain(
-        { snapshot: before, stored: known.claims, fresh },
+        { snapshot: before, stored: entry.claims, fresh },
         accepted.updatedAt,
         {
           ...stores.subjects.epoch.begun,
@@ -314,7 +314,7 @@ function commitOf(
         updatedAt: isUntimed(deps, record, context) ? null : accepted.updatedAt,
         waitingSince: waitingSince(subject, before),
         before: decision.outcome === 'changed' && !before?.compact ? (before?.record ?? null) : null,
-        promised: known.promised,
+        promised: entry.promised,
         fundedAt: fundedAt(subject, snapshot),
         expectedBy: learning.expectedBy(subject, snapshot, nowMs),
         nowMs,
@@ -357,18 +357,18 @@ const SAME_START_SECONDS = 120;
 
 /** True when a claim has been served. False where its start was corrected and the record is no longer history for it. */
 function isNotified({ claims, snapshot }: SubjectEntry, claim: Claim, record: UpstreamRecord): boolean {
-  const known = claims.find(({ served, key, atMs }) => served && key === claim.key && atMs === claim.atMs);
-  if (known === undefined) return false;
-  const { historyBefore } = known;
+  const existing = claims.find(({ served, key, atMs }) => served && key === claim.key && atMs === claim.atMs);
+  if (existing === undefined) return false;
+  const { historyBefore } = existing;
   if (historyBefore === null || claim.historyBefore === null) return true;
   const seenAt = snapshot === null ? record.updatedAt : snapshot.updatedAt;
   const isCorrected = historyBefore - claim.historyBefore > SAME_START_SECONDS;
-  return !(isCorrected && isHistoryFor(known, seenAt) && !isHistoryFor(claim, seenAt));
+  return !(isCorrected && isHistoryFor(existing, seenAt) && !isHistoryFor(claim, seenAt));
 }
 
-function merge(known: readonly Claim[], fresh: readonly Claim[]): Claim[] {
-  const claimKeys = new Set(known.map((claim) => claim.key));
-  return [...known, ...fresh.filter((claim) => !claimKeys.has(claim.key))];
+function merge(existing: readonly Claim[], fresh: readonly Claim[]): Claim[] {
+  const claimKeys = new Set(existing.map((claim) => claim.key));
+  return [...existing, ...fresh.filter((claim) => !claimKeys.has(claim.key))];
 }
 
 function signalDecision(signals: Signals, record: UpstreamRecord, decision: Decision): void {

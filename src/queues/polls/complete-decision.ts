@@ -12,18 +12,18 @@ import type { CommitContext } from './poll-context.ts';
 export async function completeDecision(
   deps: CommitContext,
   record: UpstreamRecord,
-  known: SubjectEntry,
+  stored: SubjectEntry,
   { fresh, decision }: { fresh: readonly Claim[]; decision: Decision },
 ): Promise<{ decision: Decision; claimKeys: string[] | null }> {
-  const { snapshot, claims } = known;
+  const { snapshot, claims } = stored;
   if (snapshot?.reported !== true) return { decision, claimKeys: null };
   const isCompact = decision.outcome === 'first' && snapshot.compact === true;
-  const again = isCompact ? decision : await reportedAgain(deps, record, known, { fresh, decision });
+  const again = isCompact ? decision : await reportedAgain(deps, record, stored, { fresh, decision });
   if (again === null) return { decision, claimKeys: null };
   const { updatedAt } = snapshot;
   const all = [...claims, ...fresh].map(({ key }) => key);
   const subscriptions = await deps.stores.registry.subscriptions(all);
-  const claimKeys = unreachedKeys({ known: claims, fresh, updatedAt }, subscriptions);
+  const claimKeys = unreachedKeys({ stored: claims, fresh, updatedAt }, subscriptions);
   if (claimKeys.length > 0) return { decision: again, claimKeys };
   const unchanged = { outcome: 'unchanged', accepted: again.accepted } as const;
   return { decision: isCompact ? unchanged : decision, claimKeys: null };

@@ -49,12 +49,12 @@ export class LoadLimit {
     return this.#allowed;
   }
 
-  /** Adapts to how busy the event loop was while workers had `taken` polls. Polls that only wait for a worker do not count. */
-  adapt(taken: number): void {
+  /** Adapts to how busy the event loop was while workers had `started` polls. Polls that only wait for a worker do not count. */
+  adapt(started: number): void {
     const { share, ofMs } = this.#busy();
     if (ofMs < LEAST_SPAN_MS) return;
     if (share >= BUSY_SHARE) this.#allowed = Math.floor(this.#allowed * FEWER);
-    else if (taken > this.#allowed / MORE) this.#allowed = Math.ceil(this.#allowed * MORE);
+    else if (started > this.#allowed / MORE) this.#allowed = Math.ceil(this.#allowed * MORE);
     this.#allowed = Math.min(this.#capacity, Math.max(LEAST, this.#allowed));
   }
 }

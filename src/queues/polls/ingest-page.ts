@@ -86,7 +86,7 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
   // A record that cannot be ingested must not hold up the other records of its page.
   results.forEach((result, index) => {
     if (result.status === 'fulfilled') return;
-    deps.log.error({ subject: once[index]?.subject, error: result.reason }, 'record.not_taken');
+    deps.log.error({ subject: once[index]?.subject, error: result.reason }, 'record.not_stored');
   });
   const behind = once.filter((_, index) => {
     const result = results[index];
@@ -211,8 +211,8 @@ async function commitAll(
       });
       const { outcome } = committed;
       if (wallet !== null && outcome === 'history' && isExpired(record, { claims, wallet })) {
-        deps.signals.emit('record.forgotten', { subject: record.subject });
-        deps.log.info({ subject: record.subject, status: record.status }, 'record.forgotten');
+        deps.signals.emit('record.expired', { subject: record.subject });
+        deps.log.info({ subject: record.subject, status: record.status }, 'record.expired');
       }
       return { ...committed, isCurrent: outcome !== 'stale' && outcome !== 'superseded' };
     }),
@@ -299,7 +299,7 @@ export function separate<T extends { subject: SubjectId }>(
 }
 
 function isServed(claims: readonly Claim[], { key, atMs }: Claim): boolean {
-  return claims.some((known) => known.served && known.key === key && known.atMs === atMs);
+  return claims.some((claim) => claim.served && claim.key === key && claim.atMs === atMs);
 }
 
 /** A claim on the records of a page; doubtful where it is not known yet which of them are history for it. */

@@ -61,17 +61,17 @@ async function storePollable(
   { records, nowMs }: { records: readonly UpstreamRecord[]; nowMs: number },
 ): Promise<void> {
   const { once, again } = separate(records.filter(({ subject }) => isPollable(subject)));
-  const known = await deps.stores.subjects.readShown(once.map(({ subject }) => subject));
+  const entries = await deps.stores.subjects.readShown(once.map(({ subject }) => subject));
   const results = await Promise.allSettled(
     once.map((record, index) =>
-      storeOne(deps, start, { record, known: known[index] ?? UNSEEN_SUBJECT, nowMs }),
+      storeOne(deps, start, { record, entry: entries[index] ?? UNSEEN_SUBJECT, nowMs }),
     ),
   );
   const stale = results.flatMap((result, index) => {
     const subject = once[index]?.subject;
     if (result.status === 'fulfilled')
       return result.value === 'stale' && subject !== undefined ? [subject] : [];
-    deps.log.error({ subject, error: result.reason }, 'record.not_taken');
+    deps.log.error({ subject, error: result.reason }, 'record.not_stored');
     return [];
   });
   const requested = [...new Set([...stale, ...again])];
@@ -81,13 +81,13 @@ async function storePollable(
 async function storeOne(
   deps: PollContext,
   { asOf, price, claims, ...start }: PollStart,
-  { record, known, nowMs }: { record: UpstreamRecord; known: SubjectEntry; nowMs: number },
+  { record, entry, nowMs }: { record: UpstreamRecord; entry: SubjectEntry; nowMs: number },
 ): Promise<IngestedRecord['outcome']> {
   const { subject } = record;
   const observation = { asOf, nowMs, price, exact: false, claims };
-  const { outcome, snapshot, stored } = await commitRecord(deps, record, known, observation);
+  const { outcome, snapshot, stored } = await commitRecord(deps, record, entry, observation);
   if (stored && snapshot !== null) {
-    const state = { subject, snapshot, claims: known.claims };
+    const state = { subject, snapshot, claims: entry.claims };
     const plan = planOf(deps, state, { ...start, price, nowMs, imported: null, route: null });
     await noteTransfer(deps, { ...state, nowMs }, snapshot, plan);
   }
@@ -107,9 +107,9 @@ async function storeUnpollable(
 ): Promise<PlannedPoll | null> {
   const { subject } = record;
   const { asOf, price, claims } = start;
-  const [known = UNSEEN_SUBJECT] = await deps.stores.subjects.readShown([subject]);
+  const [entry = UNSEEN_SUBJECT] = await deps.stores.subjects.readShown([subject]);
   const observation = { asOf, nowMs, price, exact: true, claims };
-  const { outcome, snapshot } = await commitRecord(deps, record, known, observation);
+  const { outcome, snapshot } = await commitRecord(deps, record, entry, observation);
   if (outcome === 'superseded') return AFTER_SUPERSEDED;
   return planOf(deps, { subject, snapshot, claims }, { ...start, nowMs }).next();
 }

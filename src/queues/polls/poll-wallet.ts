@@ -86,7 +86,7 @@ async function pollListing(deps: PollContext, run: Run): Promise<Polled> {
       { run, findings },
     );
     if (ingested === null) return answered(DOUBTED_AGAIN, observedOf(deps, start, findings, null));
-    findings.facts[`taken:${listing}`] = nowMs;
+    findings.facts[`ingested:${listing}`] = nowMs;
     if (listing === 'head') findings.facts.headAnsweredAtMs = answeredMs;
     const { isSettled, moves } = ingested;
     const records = noteSeen(deps, { start, findings, listing }, { response, last, ingested });
@@ -271,7 +271,7 @@ async function followHead(
     if (!isPartial) findings.facts.readAtMs = nowMs - TAKEN_EVERY_MS;
     return;
   }
-  if (facts.sweptAtMs === 0) await deps.stores.wallets.noteUnswept(wallet, 'reading');
+  if (facts.sweptAtMs === 0) await deps.stores.wallets.noteUnswept(wallet, 'sweeping');
   const { nextCursor: cursor } = response;
   const allMoved = ingested?.allMoved ?? false;
   const newestFirst = ingested?.order !== 'other' && comesNewestFirst(facts, nowMs);

@@ -74,8 +74,8 @@ export class QuoteVerification implements Adapter {
   /** Verifies a quote, with the one request that a poll may make. Throws UpstreamFailure, or the signal's reason. */
   async #verify(quote: ImportedQuote, start: PollStart, signal: AbortSignal): Promise<void> {
     const { signers } = this.#deps;
-    const known = await signers.known(quote.raw);
-    if (known !== null) return this.#take(quote, known, start);
+    const cached = await signers.cached(quote.raw);
+    if (cached !== null) return this.#take(quote, cached, start);
     let verdict: QuoteVerdict;
     try {
       verdict = await signers.verify(quote.raw, { signal });
@@ -111,9 +111,9 @@ export class QuoteVerification implements Adapter {
   /** Polls a transfer again to compare it with its quote's promise: it was known before its quote was, or has ended. */
   async #compareAgain(intent: SubjectId | null): Promise<void> {
     if (intent === null) return;
-    const [known] = await this.#deps.stores.subjects.readShown([intent]);
+    const [entry] = await this.#deps.stores.subjects.readShown([intent]);
     // Also one without a snapshot: a poll of it may be under way.
-    if (known !== undefined && known.claims.length > 0) await this.#deps.stores.plan.pollSoon([intent]);
+    if (entry !== undefined && entry.claims.length > 0) await this.#deps.stores.plan.pollSoon([intent]);
   }
 
   /** Makes the event, unless it was made. False when another process was faster: then the next poll finds its result. */
@@ -126,8 +126,8 @@ export class QuoteVerification implements Adapter {
     const present = snapshot ?? unseenSnapshot(nowMs);
     const event = signatureInvalid(quote, flaw, present);
     if (present.flags.includes(event.flag)) return true;
-    const known = { subject, snapshot: present, claims, promised: null };
-    const committed = await commitFlagged(this.#deps, known, { event, claimKeys: null, nowMs });
+    const input = { subject, snapshot: present, claims, promised: null };
+    const committed = await commitFlagged(this.#deps, input, { event, claimKeys: null, nowMs });
     if (committed === null) return false;
     const { part, reason, recovered } = flaw;
     this.#deps.log.error({ subject, part, reason, recovered }, 'quote.signature_invalid');

@@ -11,9 +11,8 @@ import type { StoredSweep } from '../../store/poll-start.ts';
 import { scripts } from '../../store/scripts.ts';
 
 /**
- * Pages that a sweep reads: `all` of a wallet, those up to the first with an unchanged transfer (`new`), or
- * all pages of the transfers in one status. `all-<status>` reads these in place of `all` where that meets a record that is
- * too large.
+ * Pages that a sweep reads: `all` of a wallet, those up to the first with an unchanged transfer (`new`), or all of the
+ * transfers in one status. `all-<status>` reads these in place of `all` where that meets a record that is too large.
  */
 export type SweepScope = 'all' | 'new' | (string & {});
 

@@ -47,13 +47,13 @@ export function coverMs({ roundSeconds }: PlanTime): number {
 /** The time of a poll for its plan: Redis time, and the plan's virtual time and price. */
 export type PlanTime = { nowMs: number; virtual: number; price: number; roundSeconds: number };
 
-type KnownWallet = { facts: WalletFacts; open: readonly OpenTransfer[] };
+type WalletState = { facts: WalletFacts; open: readonly OpenTransfer[] };
 
 /** Plans a wallet's next request from its known state, and names the listing in which new transfers appear (`finder`). */
 export function planListing(
   model: CadenceModel,
   { nowMs, virtual, price, roundSeconds, fromMs = nowMs }: PlanTime & { fromMs?: number },
-  { facts, open }: KnownWallet,
+  { facts, open }: WalletState,
 ): { plan: WalletPlan; finder: Listing } {
   const narrows = narrowsPages(facts, nowMs);
   const headFinds =
@@ -82,8 +82,8 @@ export function planListing(
 export function listingOf({ lane, facts }: PollStart, plan: WalletPlan): Listing {
   if (lane !== 'probe') return plan.listing;
   const polledMs = (listing: Listing): number => facts.polled[listing]?.atMs ?? 0;
-  const known = LISTINGS.filter((listing) => listing === plan.listing || polledMs(listing) > 0);
-  return known.toSorted((one, other) => polledMs(one) - polledMs(other))[0] ?? plan.listing;
+  const polled = LISTINGS.filter((listing) => listing === plan.listing || polledMs(listing) > 0);
+  return polled.toSorted((one, other) => polledMs(one) - polledMs(other))[0] ?? plan.listing;
 }
 
 /** Most polls of a wallet per round over all, where that takes seconds: more gain less than the others lose. */
@@ -91,15 +91,15 @@ const LOOKS_A_ROUND = 4;
 const MOST_AHEAD_SECONDS = 10;
 
 /** Plans the next poll of a wallet that was just polled. */
-export function nextListing(model: CadenceModel, context: PlanTime, known: KnownWallet): PlannedPoll {
+export function nextListing(model: CadenceModel, context: PlanTime, stored: WalletState): PlannedPoll {
   const ahead = Math.min(MOST_AHEAD_SECONDS, context.roundSeconds / LOOKS_A_ROUND);
   const fromMs = context.nowMs + 1_000 * Math.max(model.arrivals.limits.leastSeconds, ahead);
-  return planListing(model, { ...context, fromMs }, known).plan;
+  return planListing(model, { ...context, fromMs }, stored).plan;
 }
 
 /** The facts with the findings of this poll, as the next poll will read them. */
 export function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
-  const number = (fact: keyof NotedFacts, known: number): number => Number(noted[fact] ?? known);
+  const number = (fact: keyof NotedFacts, fallback: number): number => Number(noted[fact] ?? fallback);
   const polled = { ...facts.polled };
   const ingestedAtMs = { ...facts.ingestedAtMs };
   const limits: { [listing in Listing]?: PageLimit } = { ...facts.limits };
@@ -107,7 +107,7 @@ export function withNoted(facts: WalletFacts, noted: NotedFacts): WalletFacts {
     const atMs = noted[`polled:${listing}`];
     if (atMs !== undefined)
       polled[listing] = { atMs: Number(atMs), virtual: Number(noted[`virtual:${listing}`] ?? 0) };
-    const ingestedAt = noted[`taken:${listing}`];
+    const ingestedAt = noted[`ingested:${listing}`];
     if (ingestedAt !== undefined) ingestedAtMs[listing] = Number(ingestedAt);
     const limit = noted[`limit:${listing}`];
     if (limit !== undefined)

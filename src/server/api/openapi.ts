@@ -196,9 +196,9 @@ function objectOf(value: JsonValue | undefined): JsonObject {
 /** Cached: building it takes as long as hundreds of other requests. */
 const documents = new WeakMap<readonly ApiRoute[], ReturnType<typeof documentOf>>();
 
-function knownDocumentOf(routes: readonly ApiRoute[]): ReturnType<typeof documentOf> {
-  const known = documents.get(routes);
-  if (known !== undefined) return known;
+function cachedDocumentOf(routes: readonly ApiRoute[]): ReturnType<typeof documentOf> {
+  const cached = documents.get(routes);
+  if (cached !== undefined) return cached;
   const document = documentOf(routes);
   documents.set(routes, document);
   return document;
@@ -218,5 +218,5 @@ export const readDocument = defineRoute({
       schema: z.record(z.string(), z.json()).meta({ id: 'Document' }),
     },
   },
-  handle: async (_input, { routes }) => ({ status: 200, body: knownDocumentOf(routes) }),
+  handle: async (_input, { routes }) => ({ status: 200, body: cachedDocumentOf(routes) }),
 });

@@ -29,7 +29,7 @@ export type RouteAnswer =
 /** One kind of answer of a route. */
 export type AnswerShape<T = unknown> = { description: string; schema: z.ZodType<T>; contentType?: string };
 
-/** Parts of a running daemon that the API uses. `setup`: the receivers of its config under their current names. */
+/** Components of a running daemon that the API uses. `setup`: the receivers of its config under their current names. */
 export type ApiContext = {
   operations: OperationContext;
   tail: LogTail;

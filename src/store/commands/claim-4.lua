@@ -26,8 +26,8 @@ local added, isCurrent = 0, false
 if redis.call('EXISTS', KEYS.subject) == 0 then restoreCompact(prefixOf(KEYS.subject, ARGV.subject), ARGV.subject) end
 for _, claim in ipairs(cjson.decode(ARGV.claims)) do
   local stored = redis.call('HGET', KEYS.claims, claim.key)
-  local isKnown = stored and string.match(stored, '^(%d+):') == claim.at
-  if not isKnown and not isCurrent then
+  local isSame = stored and string.match(stored, '^(%d+):') == claim.at
+  if not isSame and not isCurrent then
     currentClaims(KEYS.claims, KEYS.wanted)
     isCurrent, stored = true, redis.call('HGET', KEYS.claims, claim.key)
   end
@@ -40,6 +40,6 @@ if added == 1 then
   local plan = openPlan(KEYS.plan, ARGV.atMs)
   local isSpare = isOut(KEYS.claims, KEYS.wanted)
   if not isSpare then recall(plan, ARGV.subject) end
-  requestPoll(plan, ARGV.subject, isSpare and not getItem(plan, ARGV.subject) and 'spare' or 'asked')
+  requestPoll(plan, ARGV.subject, isSpare and not getItem(plan, ARGV.subject) and 'spare' or 'requested')
 end
 return added

@@ -39,26 +39,26 @@ redis.call('ZADD', key .. ':processes', text(now), process)
 local sent, arrived = cjson.decode(ARGV.sent), {}
 for i = 1, #sent, 2 do
   local claim = readClaim(redis.call('HGET', key .. ':claims', sent[i]))
-  if claim and not claim.taken and claim.token == sent[i + 1] then
+  if claim and not claim.started and claim.token == sent[i + 1] then
     redis.call('ZADD', key .. ':leases', wholeMs(math.max(now, claim.slot) + PLAN.CLAIM_LEASE), sent[i])
   else
     arrived[#arrived + 1] = sent[i + 1]
   end
 end
 
--- Leases that have ended. No process could renew while Redis was away: then taken claims first get their time again.
+-- Leases that have ended. No process could renew while Redis was away: then started claims first get their time again.
 local crashed, returned = {}, 0
 local MOST_RETURNED, moreToReturn = 20, false
 local function expire(member)
   local claim = readClaim(redis.call('HGET', key .. ':claims', member))
   local isGone = claim and claim.process == PLAN.GONE
-  if claim and claim.taken and not isGone and now < plan.graceUntil then
+  if claim and claim.started and not isGone and now < plan.graceUntil then
     redis.call('ZADD', key .. ':leases', text(plan.graceUntil), member)
     return
   end
   local beat = claim and tonumber(redis.call('ZSCORE', key .. ':processes', claim.process) or '-inf')
   local isAlive = beat and beat >= now - PLAN.LEASE
-  if claim and claim.taken and not claim.doubted and isAlive then
+  if claim and claim.started and not claim.doubted and isAlive then
     -- The process may be gone, or have lost only this poll: it first gets the time for its next heartbeat.
     claim.doubted = true
     redis.call('HSET', key .. ':claims', member, writeClaim(claim))
@@ -70,7 +70,7 @@ local function expire(member)
   returned = returned + 1
   if not item then
     redis.call('HDEL', key .. ':crashes', member)
-  elseif claim and claim.taken and not isAlive then
+  elseif claim and claim.started and not isAlive then
     local crashes = redis.call('HINCRBY', key .. ':crashes', member, 1)
     if isSuspect(plan, member) then
       local waitMs = crashes == 2 and 0 or math.min(PLAN.LONGEST_SUSPENSION, 15000 * 2 ^ crashes)
@@ -94,7 +94,7 @@ moreToReturn = #ended == MOST_RETURNED
 
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', key .. ':alarms', '-inf', text(now), 'LIMIT', 0, 50)) do
   redis.call('ZREM', key .. ':alarms', member)
-  if redis.call('HEXISTS', key .. ':items', member) == 1 then requestPoll(plan, member, 'asked') end
+  if redis.call('HEXISTS', key .. ':items', member) == 1 then requestPoll(plan, member, 'requested') end
 end
 
 local rested = redis.call('ZRANGEBYSCORE', key .. ':resting', '-inf', text(now), 'LIMIT', 0, 100)
@@ -135,7 +135,7 @@ local function heads(isUsed, ...)
   return slots > 0 and isUsed and redis.call(...) or {}
 end
 local last = math.max(0, slots - 1)
-local areUrgent = redis.call('EXISTS', key .. ':asked', key .. ':first') > 0
+local areUrgent = redis.call('EXISTS', key .. ':requested', key .. ':first') > 0
 -- Most plans have none of these.
 local areSetBack = redis.call('EXISTS', key .. ':failing', key .. ':suspects', key .. ':spare', key .. ':spareWallets') > 0
 local wallets = countWallets(plan)
@@ -151,7 +151,7 @@ local overdue = heads(true, 'ZRANGEBYSCORE', key .. ':latest', '-inf', text(now)
 local others = not isCold and (oldest and not anew or #overdue > 0)
 local early = others and PLAN.EARLY_ROUNDS * roundMs or 0
 local lanes = {
-  asked = heads(areUrgent, 'ZRANGE', key .. ':asked', 0, last, 'WITHSCORES'),
+  requested = heads(areUrgent, 'ZRANGE', key .. ':requested', 0, last, 'WITHSCORES'),
   first = slots > 0 and first or {},
   -- Members that were never polled have waited longest.
   bound = heads(not isCold, 'ZRANGEBYSCORE', key .. ':bound', '-inf', text(now + early), 'WITHSCORES', 'LIMIT', 0, slots),
@@ -163,7 +163,7 @@ local lanes = {
   spare = heads(areSetBack, 'ZRANGEBYSCORE', key .. ':spare', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
   spareWallets = heads(areSetBack, 'ZRANGEBYSCORE', key .. ':spareWallets', '-inf', text(now), 'WITHSCORES', 'LIMIT', 0, slots),
 }
-local at = { asked = 1, first = 1, bound = 1, overdue = 1, fair = 1, failing = 1, suspect = 1, spare = 1, spareWallets = 1 }
+local at = { requested = 1, first = 1, bound = 1, overdue = 1, fair = 1, failing = 1, suspect = 1, spare = 1, spareWallets = 1 }
 local gone = {}
 
 local function head(lane)
@@ -216,7 +216,7 @@ local function choose()
   local spare = chooseSpare()
   if spare and spareNext <= now then return spare end
   local overdue = head('bound') or head('overdue')
-  local requested, first = head('asked'), head('first')
+  local requested, first = head('requested'), head('first')
   local fair, score = head('fair')
   local urgent = requested or first
   if overdue and not (urgent or fair) then return chooseOverdue() end
@@ -231,9 +231,9 @@ local function choose()
   if not urgent then return fair and 'fair' or spare end
   if requested and first then
     turnUrgent = not turnUrgent
-    return turnUrgent and 'asked' or 'first'
+    return turnUrgent and 'requested' or 'first'
   end
-  return requested and 'asked' or 'first'
+  return requested and 'requested' or 'first'
 end
 
 local picks, claims, leases, removed = {}, {}, {}, {}
@@ -248,7 +248,7 @@ local function hand(member, lane, late)
   local id = string.format('%.0f', token)
   claims[#claims + 1] = member
   claims[#claims + 1] = writeClaim({
-    token = id, process = process, taken = false, v = plan.v, slot = slot, lane = lane, late = math.max(0, late),
+    token = id, process = process, started = false, v = plan.v, slot = slot, lane = lane, late = math.max(0, late),
   })
   leases[#leases + 1] = wholeMs(math.max(now, slot) + PLAN.CLAIM_LEASE)
   leases[#leases + 1] = member
@@ -263,7 +263,7 @@ local NAMES = { bound = 'overdue', spareWallets = 'spare' }
 if gate.probe then
   -- Where only suspected or failing members remain, one of them has to find out that the endpoint group answers again.
   suspect = suspectFree and head('suspect') or nil
-  local otherwise = head('asked') or head('first') or head('fair') or suspect or head('failing') or head('spareWallets') or head('spare')
+  local otherwise = head('requested') or head('first') or head('fair') or suspect or head('failing') or head('spareWallets') or head('spare')
   local member = slots > 0 and probeCandidate(plan, endpointGroup, ARGV.kinds, otherwise)
   if member ~= suspect then suspect = nil end
   if member then
@@ -279,8 +279,8 @@ else
     removed[lane] = removed[lane] or {}
     table.insert(removed[lane], member)
     local late = 0
-    local isContended = head('asked') or head('first')
-    local ahead = (lane == 'asked' or lane == 'first' or isContended) and pulse or 0
+    local isContended = head('requested') or head('first')
+    local ahead = (lane == 'requested' or lane == 'first' or isContended) and pulse or 0
     if lane == 'fair' then ahead = math.max(ahead, score - plan.v) end
     advanced = advanced + ahead
     plan.v = plan.v + ahead
@@ -318,7 +318,7 @@ redis.call(
 )
 
 local PLACES = {
-  asked = ':asked', first = ':first', failing = ':failing', suspect = ':suspects', spare = ':spare', spareWallets = ':spareWallets',
+  requested = ':requested', first = ':first', failing = ':failing', suspect = ':suspects', spare = ':spare', spareWallets = ':spareWallets',
 }
 local LATEST = { bound = ':bound', overdue = ':latest' }
 local left = {}

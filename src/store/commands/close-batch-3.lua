@@ -21,14 +21,14 @@
 ]]
 -- @include confirmed-time
 local most = tonumber(ARGV.most)
-local members, taken = {}, {}
+local members, included = {}, {}
 
 local function take(id)
   local fact = redis.call('HMGET', ARGV.deliveryPrefix .. id, 'outcome', 'batch', 'next')
   redis.call('ZREM', KEYS.waiting, id)
-  if taken[id] or fact[1] ~= 'pending' or fact[2] then return end
+  if included[id] or fact[1] ~= 'pending' or fact[2] then return end
   members[#members + 1] = id
-  taken[id] = true
+  included[id] = true
   -- A delivery that waits for this one, as those of one subject do, can be sent with it.
   if most > 1 and #members < most and fact[3] then take(fact[3]) end
 end

@@ -42,7 +42,7 @@
                              seen. No quote promised it anything
 
   returns
-    outcome     "committed" | "already" | "superseded" | "gone" | "taken" | "behind" | "outdated"
+    outcome     "committed" | "already" | "superseded" | "gone" | "used" | "behind" | "outdated"
     commit      text     number of the commit that the snapshot has
     entry       text     entry of the event in the log; "" for none
     claimKeys   text     subscription keys of the entry, as it stores them; "" for none
@@ -54,7 +54,7 @@
   | committed   | this call stored it                                                                                   |
   | already     | the stored snapshot is the same: another commit made it                                              |
   | superseded  | the snapshot was written after `asOf`, or has the flag                                               |
-  | gone, taken | the check may not end so (see include/check.lua)                                                     |
+  | gone, used  | the check may not end so (see include/check.lua)                                                     |
   | behind      | Redis went back, and is not synchronised yet: nothing was stored, no claims either                   |
   | outdated    | the subject is not as `basis` states it: nothing was stored, no claims either                          |
 
@@ -157,8 +157,8 @@ end
 local fresh, isFresh, isCurrent = {}, {}, false
 for _, claim in ipairs(claims) do
   local stored = redis.call('HGET', KEYS.claims, claim.key)
-  local isKnown = stored and string.match(stored, '^(%d+):') == claim.at
-  if not isKnown and not isCurrent then
+  local isSame = stored and string.match(stored, '^(%d+):') == claim.at
+  if not isSame and not isCurrent then
     currentClaims(KEYS.claims, KEYS.wanted)
     isCurrent, stored = true, redis.call('HGET', KEYS.claims, claim.key)
   end
@@ -250,9 +250,9 @@ end
 -- A claim is served when the subject has an event, or when its known state is history for the claim. Otherwise this answer was
 -- dropped before any event was made, and the claim stays open for the next answer.
 local reported = redis.call('HEXISTS', KEYS.subject, 'eventId') == 1
-local knownUpdatedAt = redis.call('HGET', KEYS.subject, 'updatedAt')
+local storedUpdatedAt = redis.call('HGET', KEYS.subject, 'updatedAt')
 for _, claim in ipairs(fresh) do
-  local served = reported or isHistory(claim.before, knownUpdatedAt)
+  local served = reported or isHistory(claim.before, storedUpdatedAt)
   redis.call('HSET', KEYS.claims, claim.key, claim.at .. ':' .. claim.before .. ':' .. (served and '1' or '0'))
 end
 

@@ -16,9 +16,9 @@
     entry        text    newest entry of the log in it; "0-0" for none
 
   returns
-    result       "known" | "behind"  "behind" where the caller begins the next epoch
+    result       "current" | "behind"  "behind" where the caller begins the next epoch
     epoch        number
-    state        "" | "known" | "behind" | "synchronised"
+    state        "" | "current" | "behind" | "synchronised"
     atMs         text?               time at which it began
     revision     number
     digest       text
@@ -45,8 +45,8 @@ local epoch, revision, ticks = number(stored.epoch), number(config[1]), number(s
 local seen = { epoch = number(ARGV.epoch), revision = number(ARGV.revision), commits = number(ARGV.commits), ticks = number(ARGV.ticks) }
 
 if epoch == 0 and seen.epoch == 0 then
-  redis.call('HSET', KEYS.epoch, 'epoch', '1', 'state', 'known')
-  epoch, stored.state = 1, 'known'
+  redis.call('HSET', KEYS.epoch, 'epoch', '1', 'state', 'current')
+  epoch, stored.state = 1, 'current'
 end
 local function isBefore(entry, other)
   local ms, count = string.match(entry, '^(%d+)%-(%d+)$')
@@ -76,7 +76,7 @@ end
 local last = redis.call('XREVRANGE', KEYS.events, '+', '-', 'COUNT', 1)[1]
 local newest = last and last[1] or '0-0'
 return {
-  isBehind and 'behind' or 'known', string.format('%.0f', epoch), stored.state, stored.atMs,
+  isBehind and 'behind' or 'current', string.format('%.0f', epoch), stored.state, stored.atMs,
   string.format('%.0f', revision), config[2] or '', string.format('%.0f', commits or 0), string.format('%.0f', ticks),
   stored.tickMs, newest, stored.digest, stored.lostFromMs, stored.lostUntilMs, stored.reason,
 }

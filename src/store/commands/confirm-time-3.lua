@@ -80,7 +80,7 @@ local confirmed = number('confirmedMs')
 local before = stored.state
 
 -- Removes the comparisons of clocks with the earlier Redis time.
-local function forgetDates()
+local function removeDates()
   put('upstreamMs', nil)
   for name in pairs(stored) do
     if string.match(name, '^dates:') then put(name, nil) end
@@ -114,10 +114,10 @@ elseif before == 'steady' then
   put('state', (isMeasured or jump < 0) and 'jumped' or 'stopped')
   put('heldFromMs', confirmed)
   put('jumpMs', jump)
-  forgetDates()
+  removeDates()
   if stored.state == 'jumped' then report(ARGV.jumped, 'clock_jumped', jump, 'redis') end
 elseif jump == 0 then
-  forgetDates()
+  removeDates()
   put('lastJumpMs', number('jumpMs'))
   settle(math.max(confirmed, read))
 else
@@ -127,7 +127,7 @@ else
     put('heldFromMs', confirmed)
     put('jumpMs', jump)
     put('isReported', nil)
-    forgetDates()
+    removeDates()
     if isMeasured then report(ARGV.jumped, 'clock_jumped', jump, 'redis') end
   end
   if isMeasured then confirmed = math.max(confirmed, tonumber(ARGV.nowMs)) end

@@ -17,5 +17,5 @@
 -- @include fence
 if isFenced(KEYS.lease, KEYS.fence, ARGV.token) then return '' end
 local plan = { key = KEYS.plan }
-for i = 1, #ARGV.members do forget(plan, ARGV.members[i]) end
+for i = 1, #ARGV.members do removeMember(plan, ARGV.members[i]) end
 return #ARGV.members

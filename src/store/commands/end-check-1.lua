@@ -7,7 +7,7 @@
   ARGV
     ending  json  as `check` of commit-12.lua
 
-  returns "ended" | "gone" | "taken"
+  returns "ended" | "gone" | "used"
     See include/check.lua.
 ]]
 -- @include confirmed-time

@@ -15,7 +15,7 @@
     openPrefix     text   prefix of the keys of transfers of a wallet that have not ended
     polls          ...(member text, token text, subject text, outcome "next" | "failed" | "back" | "finish", virtualSeconds number, restMs number, latestMs number?, alarmMs number?, lane "fair" | "first", observed json)
                           member: as in the plan: the subject, or a page of its sweep
-                          token: token of the taken claim
+                          token: token of the started claim
                           outcome: next: polled with success; failed: it failed, and waits; back: no poll was made, or it has
                           no meaning for the subject; finish: tracking has ended
                           virtualSeconds: virtual wait until the next poll, seconds at a price of 1 since the claim
@@ -117,7 +117,7 @@ local function endPoll(at)
     if member == subject then
       finish(plan, subject, { subject = subjectKey, claims = claimsKey, counts = KEYS.counts }, named)
     else
-      forget(plan, member)
+      removeMember(plan, member)
     end
   else
     item.again = false
@@ -127,14 +127,14 @@ local function endPoll(at)
     item.latest = ARGV.polls[at].latestMs == '' and 0 or plan.now + tonumber(ARGV.polls[at].latestMs)
     item.v = claim.v + number(ARGV.polls[at].virtualSeconds, 0)
     if again and outcome ~= 'failed' then
-      item.lane = isSpare and 'spare' or 'asked'
+      item.lane = isSpare and 'spare' or 'requested'
       setItem(plan, member, item)
       enter(plan, member, item)
     elseif outcome == 'failed' then
       -- A request meanwhile does not shorten its backoff, or it would be requested without end.
       item.fails = item.fails + 1
       -- A requested subject stays requested: the failed poll has not found out the answer.
-      item.lane = isSpare and 'spare' or (again or item.lane == 'asked') and 'asked' or 'fair'
+      item.lane = isSpare and 'spare' or (again or item.lane == 'requested') and 'requested' or 'fair'
       item.latest = 0
       -- After a first failure it is polled again like any other; further failures put it into the failing lane.
       rest(plan, member, item, math.max(1, tonumber(ARGV.polls[at].restMs)), item.fails < 2 and ':resting' or ':failing')

@@ -51,7 +51,7 @@ for _, stated in ipairs(statements) do
     redis.call(
       'HSET', key,
       'state', 'waiting', 'chain', stated.chain, 'print', stated.print, 'sequence', checkText(stated.sequence),
-      'tx', stated.tx, 'asked', '0', 'because', '', 'claim', '', unpack(stated.fields)
+      'tx', stated.tx, 'polls', '0', 'because', '', 'claim', '', unpack(stated.fields)
     )
     -- Its reports from before it was withdrawn no longer count.
     if print == '' then redis.call('HSET', key, 'since', now) end

@@ -41,19 +41,19 @@ local paused = ''
 if answer == 'throttled' then
   -- A member that is answered 429 again and again while others are not backs off alone: the others do not wait.
   local throttled = KEYS.endpointGroup .. ':throttled'
-  local isKnown = redis.call('ZSCORE', throttled, member)
+  local isThrottled = redis.call('ZSCORE', throttled, member)
   redis.call('ZREMRANGEBYSCORE', throttled, '-inf', text(plan.now - ENDPOINT_GROUP.THROTTLED_FOR))
   redis.call('ZADD', throttled, text(plan.now), member)
   local isAlone = redis.call('ZCARD', throttled) < enoughFailures(plan)
-  if isKnown and isAlone and endpointGroup.pauses == 0 and sentAt > endpointGroup.pausedAt then return { before, after, paused } end
-  local askedMs = retryAfter and math.min(retryAfter, ENDPOINT_GROUP.LONGEST_PAUSE)
+  if isThrottled and isAlone and endpointGroup.pauses == 0 and sentAt > endpointGroup.pausedAt then return { before, after, paused } end
+  local requestedMs = retryAfter and math.min(retryAfter, ENDPOINT_GROUP.LONGEST_PAUSE)
   if sentAt <= endpointGroup.pausedAt then
     -- The request was sent before the pause began, which is for this one as well.
-    if askedMs and plan.now + askedMs > endpointGroup.pausedUntil then
-      redis.call('HSET', KEYS.endpointGroup, 'pausedUntil', text(plan.now + askedMs))
+    if requestedMs and plan.now + requestedMs > endpointGroup.pausedUntil then
+      redis.call('HSET', KEYS.endpointGroup, 'pausedUntil', text(plan.now + requestedMs))
     end
   else
-    local pauseMs = askedMs or math.min(ENDPOINT_GROUP.LONGEST_STEP, ENDPOINT_GROUP.PAUSE * 2 ^ math.min(endpointGroup.pauses, 10))
+    local pauseMs = requestedMs or math.min(ENDPOINT_GROUP.LONGEST_STEP, ENDPOINT_GROUP.PAUSE * 2 ^ math.min(endpointGroup.pauses, 10))
     pauseMs = math.max(1, pauseMs)
     redis.call(
       'HSET', KEYS.endpointGroup, 'pausedUntil', text(plan.now + pauseMs), 'pausedAt', text(plan.now), 'pauses', endpointGroup.pauses + 1,

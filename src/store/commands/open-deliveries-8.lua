@@ -113,10 +113,10 @@ local function join(id, entry, more)
   if not redis.call('HGET', key, 'tries') and redis.call('HEXISTS', queue.sending, id) == 0 then
     local read, claimKeys = pcall(cjson.decode, redis.call('HGET', key, 'claimKeys') or '')
     if not read or type(claimKeys) ~= 'table' then claimKeys = {} end
-    local known = {}
-    for _, claimKey in ipairs(claimKeys) do known[claimKey] = true end
+    local seen = {}
+    for _, claimKey in ipairs(claimKeys) do seen[claimKey] = true end
     for _, claimKey in ipairs(cjson.decode(more)) do
-      if not known[claimKey] then claimKeys[#claimKeys + 1] = claimKey end
+      if not seen[claimKey] then claimKeys[#claimKeys + 1] = claimKey end
     end
     redis.call('HSET', key, 'entry', entry, 'claimKeys', #claimKeys == 0 and '[]' or cjson.encode(claimKeys))
   end

@@ -11,7 +11,7 @@
     inMs       number  ms until it is due again
     isRead     flag    true when its endpoints were requested
     isForLogs  flag    true when it waits for the logs of others
-    endpoints  json?   list of { name, outcome, head, until }: observations of each endpoint (domain/proof/ask-times.ts;
+    endpoints  json?   list of { name, outcome, head, until }: observations of each endpoint (domain/proof/recheck-times.ts;
                        without the members that are null); none where none was read
     fields     ...(name text, value text)  fields to store
 
@@ -26,7 +26,7 @@ local base, id, now = KEYS.checks, ARGV.id, checkNow()
 
 -- Returns how often in a row the check failed at an endpoint that answered others meanwhile.
 local function refusedBy(endpoints)
-  local readAt, refused = redis.call('HMGET', key, 'askedAt', 'refused'), 0
+  local readAt, refused = redis.call('HMGET', key, 'polledAt', 'refused'), 0
   local lastMs, before = tonumber(readAt[1] or '') or now, tonumber(readAt[2] or '') or 0
   for _, endpoint in ipairs(endpoints) do
     if endpoint.outcome == 'failed' then
@@ -66,8 +66,8 @@ if ARGV.endpoints ~= '' then
   redis.call('HSET', key, 'refused', checkText(refused), 'awaits', awaits)
 end
 if ARGV.isRead == '1' then
-  redis.call('HINCRBY', key, 'asked', 1)
-  redis.call('HSET', key, 'askedAt', checkText(now))
+  redis.call('HINCRBY', key, 'polls', 1)
+  redis.call('HSET', key, 'polledAt', checkText(now))
 end
 if ARGV.isForLogs == '1' then
   releaseLogs(base, id, tx, {})

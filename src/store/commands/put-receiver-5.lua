@@ -16,8 +16,8 @@
     before      text?            text that must be stored of it; none for any
     most        number           limit of such receivers
 
-  returns "stored" | "full" | "changed" | "taken" | "missing"
-    "full" at the limit; "changed" where another text is stored of it; "taken" where a receiver of the config, or one that was
+  returns "stored" | "full" | "changed" | "exists" | "missing"
+    "full" at the limit; "changed" where another text is stored of it; "exists" where a receiver of the config, or one that was
     added before, has this name; "missing" where there is none to replace.
 ]]
 local isAdded = redis.call('HEXISTS', KEYS.addedReceivers, ARGV.name) == 1
@@ -25,8 +25,8 @@ if ARGV.as == 'other' then
   if not isAdded then return 'missing' end
   if ARGV.before ~= '' and redis.call('HGET', KEYS.addedReceivers, ARGV.name) ~= ARGV.before then return 'changed' end
 else
-  local known = redis.call('HGET', KEYS.receivers, ARGV.name)
-  if isAdded or (known and string.match(known, '"removed":false}$')) then return 'taken' end
+  local stored = redis.call('HGET', KEYS.receivers, ARGV.name)
+  if isAdded or (stored and string.match(stored, '"removed":false}$')) then return 'exists' end
   if redis.call('HLEN', KEYS.addedReceivers) >= tonumber(ARGV.most) then return 'full' end
 end
 redis.call('HSET', KEYS.addedReceivers, ARGV.name, ARGV.encrypted)

@@ -13,9 +13,9 @@
     False when there was none.
 ]]
 if redis.call('HDEL', KEYS.addedReceivers, ARGV.name) == 0 then return 0 end
-local known = redis.call('HGET', KEYS.receivers, ARGV.name)
-if known then
-  redis.call('HSET', KEYS.receivers, ARGV.name, (string.gsub(known, '"removed":false}$', '"removed":true}')))
+local stored = redis.call('HGET', KEYS.receivers, ARGV.name)
+if stored then
+  redis.call('HSET', KEYS.receivers, ARGV.name, (string.gsub(stored, '"removed":false}$', '"removed":true}')))
 end
 redis.call('INCR', KEYS.addedReceiversVersion)
 return 1

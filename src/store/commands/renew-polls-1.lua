@@ -1,5 +1,5 @@
 --[[
-  Records that a process is alive, and renews the leases of its taken claims.
+  Records that a process is alive, and renews the leases of its started claims.
 
   KEYS
     plan  hash  clock of the plan (include/plan.lua)

@@ -62,7 +62,7 @@ local members, items = part('HSCAN', 1)
 redis.call('HSET', KEYS.repairCursors, unpack(moved))
 local claims = itemsOf(':claims', members)
 local scores = {}
-for _, place in ipairs({ ':leases', ':resting', ':failing', ':suspects', ':fair', ':first', ':asked', ':spare', ':spareWallets' }) do
+for _, place in ipairs({ ':leases', ':resting', ':failing', ':suspects', ':fair', ':first', ':requested', ':spare', ':spareWallets' }) do
   scores[place] = scoresOf(key .. place, members)
 end
 -- This is at the slowest pace: slots may have been claimed at it.
@@ -74,7 +74,7 @@ for i, member in ipairs(members) do
   local item = readItem(items[i])
   local function ahead(score, most) return score and tonumber(score) > plan.now + most + PLAN.CLOCK_SLACK end
   if not isKind[kindOf(member) or ''] then
-    forget(plan, member)
+    removeMember(plan, member)
   elseif claims[i] then
     if not lease or ahead(lease, farthestSlotMs + 2 * PLAN.LEASE + 60000) then
       redis.call('ZADD', key .. ':leases', text(plan.now + PLAN.LEASE), member)
@@ -85,7 +85,7 @@ for i, member in ipairs(members) do
     mended[#mended + 1] = member
   elseif
     ahead(resting, item.rest) or ahead(failing, item.rest) or ahead(spare, item.rest)
-    or not (resting or failing or spare or scoreIn(':fair') or scoreIn(':first') or scoreIn(':asked') or suspect)
+    or not (resting or failing or spare or scoreIn(':fair') or scoreIn(':first') or scoreIn(':requested') or suspect)
   then
     redis.call('ZREM', key .. ':leases', member)
     redis.call('ZREM', key .. ':resting', member)

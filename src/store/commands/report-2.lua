@@ -17,18 +17,18 @@
     False when the event was appended before.
 ]]
 -- @include operator-event
-local MOST_KNOWN = 20
+local MOST_MARKS = 20
 local last, mark = ARGV.subject .. '|last', ARGV.mark
 if redis.call('HGET', KEYS.reports, last) == mark then return 0 end
 if ARGV.isOnce == '1' then
   local once = ARGV.subject .. '|once'
-  local known = cjson.decode(redis.call('HGET', KEYS.reports, once) or '[]')
-  for _, other in ipairs(known) do
+  local marks = cjson.decode(redis.call('HGET', KEYS.reports, once) or '[]')
+  for _, other in ipairs(marks) do
     if other == mark then return 0 end
   end
-  known[#known + 1] = mark
-  if #known > MOST_KNOWN then table.remove(known, 1) end
-  redis.call('HSET', KEYS.reports, once, cjson.encode(known))
+  marks[#marks + 1] = mark
+  if #marks > MOST_MARKS then table.remove(marks, 1) end
+  redis.call('HSET', KEYS.reports, once, cjson.encode(marks))
 end
 redis.call('HSET', KEYS.reports, last, mark)
 local sequence = string.format('%.0f', redis.call('HINCRBY', KEYS.reports, ARGV.subject, 1))

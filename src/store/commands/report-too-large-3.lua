@@ -19,10 +19,10 @@ local KEEP_MS, MOST = 30 * 86400000, 10000
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS.tooLarge, '-inf', string.format('%.0f', now - KEEP_MS))
-local isKnown = redis.call('ZSCORE', KEYS.tooLarge, ARGV.record)
+local isReported = redis.call('ZSCORE', KEYS.tooLarge, ARGV.record)
 redis.call('ZADD', KEYS.tooLarge, string.format('%.0f', now), ARGV.record)
 redis.call('ZREMRANGEBYRANK', KEYS.tooLarge, 0, -MOST - 1)
-if isKnown then return 0 end
+if isReported then return 0 end
 local sequence = string.format('%.0f', redis.call('HINCRBY', KEYS.endpointGroup, 'sequence', 1))
 appendOperatorEvent(
   KEYS.events, ARGV.event,

@@ -18,7 +18,7 @@ local plan = openPlan(KEYS.plan, ARGV.atMs)
 local requested = 0
 for i = 1, #ARGV.members do
   if ARGV.oncePrefix == '' or redis.call('SET', ARGV.oncePrefix .. ARGV.members[i], '1', 'NX', 'PX', ARGV.withinMs) then
-    if requestPoll(plan, ARGV.members[i], 'asked') then requested = requested + 1 end
+    if requestPoll(plan, ARGV.members[i], 'requested') then requested = requested + 1 end
   end
 end
 return requested

@@ -106,7 +106,7 @@ local function startPoll(at)
   -- The claim's own token is never given again, and only one worker can take it.
   claim.token = claim.token .. 't'
   claim.process = ARGV.process
-  claim.taken = true
+  claim.started = true
   redis.call('HSET', plan.key .. ':claims', member, writeClaim(claim))
   redis.call('ZADD', plan.key .. ':leases', wholeMs(math.max(plan.now, claim.slot) + PLAN.LEASE), member)
 
@@ -162,7 +162,7 @@ local function startPoll(at)
     sinces,
     kindOf(subject) == 'intent' and redis.call('HGET', ARGV.promised, subject) or '',
     -- The claim may have another lane: a failing, suspected or probing member was requested all the same.
-    (item.lane == 'asked' or item.lane == 'first') and '1' or '0',
+    (item.lane == 'requested' or item.lane == 'first') and '1' or '0',
   }
 end
 

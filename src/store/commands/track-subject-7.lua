@@ -52,6 +52,6 @@ end
 -- The next poll of a quote verifies its content, and claims its vault where the definition wants that.
 if ARGV.quote ~= '' and (definition ~= before or redis.call('HGET', KEYS.importedQuotes, subject) ~= ARGV.quote) then
   redis.call('HSET', KEYS.importedQuotes, subject, ARGV.quote)
-  requestPoll(plan, subject, 'asked')
+  requestPoll(plan, subject, 'requested')
 end
 return { isNew and 1 or 0, createdAt }

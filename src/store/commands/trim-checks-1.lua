@@ -19,7 +19,7 @@ for _, id in ipairs(ids) do
   local state, chain, tx = unpack(redis.call('HMGET', key, 'state', 'chain', 'tx'))
   if state then
     unlistCheck(base, id, chain or '', state)
-    forgetLogs(base, id, tx)
+    removeLogs(base, id, tx)
     redis.call('DEL', key)
   else
     redis.call('ZREM', base .. ':ended', id)

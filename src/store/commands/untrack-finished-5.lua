@@ -28,7 +28,7 @@ local plan = openPlan(KEYS.plan, ARGV.atMs)
 local subject = ARGV.subject
 if redis.call('HGET', KEYS.subject, 'commit') ~= ARGV.commit then return 0 end
 local item = getItem(plan, subject)
-if not item or item.lane == 'asked' or isClaimed(plan, subject) then return 0 end
+if not item or item.lane == 'requested' or isClaimed(plan, subject) then return 0 end
 if not isServedByPages(KEYS.claims) then return 0 end
 finish(plan, subject, { subject = KEYS.subject, claims = KEYS.claims, counts = KEYS.counts }, false)
 return 1

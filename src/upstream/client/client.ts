@@ -35,6 +35,8 @@ import {
   statusPath,
 } from '../wire/status-page.ts';
 import { payloadOf } from '../wire/wire.ts';
+import { carriesKey, checkTemplate, endpointUrl, fillPath, parseBaseUrl } from './endpoint.ts';
+import { readPageText } from './read-list.ts';
 import {
   type Answer,
   KEY_HEADER,
@@ -43,9 +45,7 @@ import {
   type Question,
   type RequestContext,
   send,
-} from './ask.ts';
-import { carriesKey, checkTemplate, endpointUrl, fillPath, parseBaseUrl } from './endpoint.ts';
-import { readPageText } from './read-list.ts';
+} from './send-request.ts';
 
 /** Options of the upstream's client. */
 export type UpstreamClientOptions = {

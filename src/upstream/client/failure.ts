@@ -207,7 +207,7 @@ export function refusalSentence(
     return `the upstream refuses the API key (HTTP 401${code}): it is missing, unknown or revoked; check upstream.apiKey`;
   }
   if (httpStatus === 403 && problemCode === 'permission-denied') {
-    return 'the upstream refuses the API key (HTTP 403, permission-denied): it lacks the permission; ask its operator to enable it';
+    return 'the upstream refuses the API key (HTTP 403, permission-denied): it lacks the permission; its operator can enable it';
   }
   if (httpStatus === 403 && problemCode === null) {
     return 'the upstream refuses the request (HTTP 403 without a code): no key reaches it, or it has no such path; check upstream.apiKey, baseUrl and the paths beside them';

@@ -9,9 +9,9 @@ import {
 } from '../wire/open-quote.ts';
 import { OPEN_STATUS_EXPECTED, type OpenStatus, readOpenStatus } from '../wire/open-status.ts';
 import { payloadOf } from '../wire/wire.ts';
-import { type Answer, listThread, type Outcome, type RequestContext, send } from './ask.ts';
 import type { RequestOptions, UpstreamCall } from './client.ts';
 import { endpointUrl, parseBaseUrl } from './endpoint.ts';
+import { type Answer, listThread, type Outcome, type RequestContext, send } from './send-request.ts';
 
 /** Timeout of the open quoting service, which collects its solvers' quotes before it answers. */
 export const OPEN_QUOTES_TIMEOUT_MS = 30_000;

@@ -43,7 +43,7 @@ export class QuoteSigners {
   readonly #shared: () => PublishedSigners | null;
   readonly #freshMs: number;
   #own: PublishedSigners | null = null;
-  #reading: Promise<void> | null = null;
+  #pendingRead: Promise<void> | null = null;
 
   constructor(options: QuoteSignersOptions) {
     this.#client = options.client;
@@ -54,14 +54,14 @@ export class QuoteSigners {
   }
 
   /** The newest known signers, read here or by others. */
-  get #known(): PublishedSigners | null {
+  get #newest(): PublishedSigners | null {
     const [own, shared] = [this.#own, this.#shared()];
     if (own === null || shared === null) return own ?? shared;
     return shared.readAtMs > own.readAtMs ? shared : own;
   }
 
   /** Verdict on a quote from known signers alone; null when the chains must be read first. */
-  async known(quote: JsonValue): Promise<QuoteVerdict | null> {
+  async cached(quote: JsonValue): Promise<QuoteVerdict | null> {
     if ('part' in readSignedQuote(quote)) return verifyQuoteSignature({ quote, quoteSigner: '' });
     if (performance.now() - this.#readAtMs() >= this.#freshMs) return null;
     const { signer } = this.#signerOf(quote);
@@ -91,17 +91,17 @@ export class QuoteSigners {
     if ('part' in readSignedQuote(quote)) return verifyQuoteSignature({ quote, quoteSigner: '' });
     const givenAtMs = performance.now();
     if (givenAtMs - this.#readAtMs() >= this.#freshMs) await this.#read();
-    const verdict = await this.#verifyWithKnown(quote);
+    const verdict = await this.#verifyWithNewest(quote);
     // Under an unproven name all quotes may be undecided: they do not read the chains for each.
     const isUnproven = !verdict.valid && verdict.part === 'quoteDomain';
     const sinceMs = givenAtMs - (isUnproven ? Math.max(trustedForMs, UNPROVEN_TRUSTED_MS) : trustedForMs);
     if (verdict.valid || this.#readAtMs() >= sinceMs) return verdict;
     // A read that another caller began earlier may have missed a rotation, so a second one may be needed.
     while (this.#readAtMs() < sinceMs) await this.#read();
-    return this.#verifyWithKnown(quote);
+    return this.#verifyWithNewest(quote);
   }
 
-  async #verifyWithKnown(quote: JsonValue): Promise<QuoteVerdict> {
+  async #verifyWithNewest(quote: JsonValue): Promise<QuoteVerdict> {
     const { chainId, signer: quoteSigner, signers } = this.#signerOf(quote);
     if (chainId !== null && quoteSigner === undefined) {
       const reason = `the upstream publishes no quoteSigner for chain ${chainId}`;
@@ -126,22 +126,22 @@ export class QuoteSigners {
     signer: string | undefined;
     signers: ReadonlyMap<number, string>;
   } {
-    const signers = this.#known?.signers ?? new Map<number, string>();
+    const signers = this.#newest?.signers ?? new Map<number, string>();
     const read = readSignedQuote(quote);
     const chainId = 'quote' in read ? read.quote.sourceChainId : null;
     return { chainId, signer: chainId === null ? undefined : signers.get(chainId), signers };
   }
 
   #readAtMs(): number {
-    return this.#known?.readAtMs ?? Number.NEGATIVE_INFINITY;
+    return this.#newest?.readAtMs ?? Number.NEGATIVE_INFINITY;
   }
 
   /** One read for all concurrent callers. */
   #read(): Promise<void> {
-    this.#reading ??= this.#readChains().finally(() => {
-      this.#reading = null;
+    this.#pendingRead ??= this.#readChains().finally(() => {
+      this.#pendingRead = null;
     });
-    return this.#reading;
+    return this.#pendingRead;
   }
 
   async #readChains(): Promise<void> {

@@ -44,7 +44,7 @@ export type PageDigests = {
 };
 
 /**
- * Content of an earlier page that needs no reading again: the digest of its body, null where its results must be read, and a
+ * Content of an earlier page that need not be read again: the digest of its body, null where its results must be read, and a
  * test for the digests of results.
  */
 export type EarlierContent = { body: string | null; has: (digest: string) => boolean };

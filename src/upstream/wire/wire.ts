@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isExactNumber, isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
 
-/** Result of reading a body: the value, or a description of the unexpected content. */
+/** Result of the read of a body: the value, or a description of the unexpected content. */
 export type Parsed<T> = { value: T } | { mismatch: string };
 
 /** Integer, or its digits as a string: Unix seconds, chain ids. */

@@ -1,5 +1,5 @@
 import { privateKeyToAccount } from 'viem/accounts';
-import { bodyOf, call, type Reply } from './ask.ts';
+import { bodyOf, call, type Reply } from './call.ts';
 import { holds, read, text } from './expectation.ts';
 import { funderKey } from './quoting.ts';
 import { given, type Target } from './rule.ts';

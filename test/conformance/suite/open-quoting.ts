@@ -1,4 +1,4 @@
-import { bodyOf, requestOpenly } from './ask.ts';
+import { bodyOf, requestOpenly } from './call.ts';
 import { list, read } from './expectation.ts';
 import type { Target } from './rule.ts';
 

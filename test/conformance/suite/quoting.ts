@@ -1,8 +1,8 @@
 import { type Hex, isHex, recoverTypedDataAddress } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { signedData } from '../../support/signed-quote.ts';
-import { bodyOf, call, type Reply } from './ask.ts';
 import { isMembers } from './breakage.ts';
+import { bodyOf, call, type Reply } from './call.ts';
 import { holds, list, read, text } from './expectation.ts';
 import type { Route } from './material.ts';
 import { given, type Target } from './rule.ts';

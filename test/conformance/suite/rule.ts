@@ -48,6 +48,6 @@ export function inSection(
 /** A part of the material. Throws when it is missing: a rule must name it among its needs. */
 export function given<K extends Need>(target: Target, need: K): NonNullable<Material[K]> {
   const part = target.material[need];
-  if (part === undefined || part === null) throw new Error(`the rule needs ${need}, and does not say so`);
+  if (part === undefined || part === null) throw new Error(`the rule needs ${need}, and does not state it`);
   return part;
 }

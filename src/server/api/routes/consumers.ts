@@ -23,7 +23,7 @@ export const acknowledgeEvents = defineRoute({
   group: 'events',
   summary: 'Acknowledge events of the log',
   description:
-    'The consumer has taken all up to the cursor: it does not get them again. Its place never goes back.',
+    'The consumer has received all up to the cursor: it does not get them again. Its place never goes back.',
   scope: 'consume',
   params: NAMED,
   body: z.strictObject(
@@ -49,7 +49,7 @@ export const removeConsumer = defineRoute({
   path: '/consumers/{name}',
   operation: 'removeConsumer',
   group: 'events',
-  summary: 'Forget a consumer',
+  summary: 'Remove a consumer',
   description:
     'It begins anew when it comes again: also the way on for one that stayed away for longer than `retention`.',
   scope: 'consume',

@@ -24,9 +24,9 @@ export const removeAllLearned = defineRoute({
   ...NO_INPUT,
   method: 'DELETE',
   path: '/learned',
-  operation: 'forgetLearned',
+  operation: 'removeLearned',
   group: 'corridors',
-  summary: 'Forget what was learned',
+  summary: 'Remove what was learned',
   description: 'On one route, or on all. Polling begins with what is expected before anything is learned.',
   scope: 'admin',
   query: z.strictObject({
@@ -40,14 +40,14 @@ export const removeAllLearned = defineRoute({
     200: {
       description: 'It is removed.',
       schema: z
-        .object({ forgotten: z.int().describe('How many entries that were.') })
-        .meta({ id: 'Forgotten' }),
+        .object({ removed: z.int().describe('How many entries that were.') })
+        .meta({ id: 'RemovedLearned' }),
     },
   },
   problems: { 404: 'Nothing was learned on this route.' },
   handle: async ({ query }, { deps }) => ({
     status: 200,
-    body: { forgotten: await removeLearned(query.route ?? null, deps().operations) },
+    body: { removed: await removeLearned(query.route ?? null, deps().operations) },
   }),
 });
 

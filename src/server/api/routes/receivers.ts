@@ -161,7 +161,7 @@ export const resendToReceiver = defineRoute({
       description: 'The replay. How far it is: `GET /replays/{id}`.',
       schema: z
         .object({ receiver: z.string(), replay: z.string(), log: LOG_RANGE.nullable() })
-        .meta({ id: 'ReplayAsked' }),
+        .meta({ id: 'ReplayRequested' }),
     },
   },
   problems: { 404: UNKNOWN, 409: 'It is paused or disabled, or the time is none.' },

@@ -4,7 +4,7 @@ import { editDistance } from '../../../domain/edit-distance.ts';
 import { PROOF_OUTCOMES } from '../../../domain/proof/proof-flags.ts';
 import { isPollable } from '../../../domain/subjects/kinds.ts';
 import { SUBJECT_KINDS } from '../../../domain/subjects/subject.ts';
-import { knownSubject, RefusedError } from '../../../operations/operation.ts';
+import { RefusedError, watchedSubject } from '../../../operations/operation.ts';
 import {
   DELIVERIES_PLACE,
   listSubjectDeliveries,
@@ -189,7 +189,7 @@ export const recheckSubject = defineRoute({
   },
   handle: async ({ params }, { deps }) => {
     const { operations } = deps();
-    const { subject } = await knownSubject(params.subject, operations);
+    const { subject } = await watchedSubject(params.subject, operations);
     if (!isPollable(subject))
       throw new RefusedError(`${subject} is seen on pages of wallets only; recheck the wallet`);
     await operations.stores.plan.pollSoon([subject]);

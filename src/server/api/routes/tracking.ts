@@ -115,17 +115,17 @@ export const track = defineRoute({
       throw new ProblemError(400, `body.${named.member}: ${found}expected ${named.expected}`);
     }
     const { receivers = [] } = body;
-    const { unknown, known } = await unknownReceivers(receivers, operations);
-    if (body.receivers === undefined && known.length > 0) {
+    const { unknown, existing } = await unknownReceivers(receivers, operations);
+    if (body.receivers === undefined && existing.length > 0) {
       throw new ProblemError(
         400,
-        `body.receivers: found none, expected who is notified (${known.join(', ')}), or [] for nobody`,
+        `body.receivers: found none, expected who is notified (${existing.join(', ')}), or [] for nobody`,
       );
     }
     if (unknown.length > 0) {
       throw new ProblemError(
         400,
-        `body.receivers: found ${unknown.join(', ')}, expected receivers that exist (${known.join(', ')})`,
+        `body.receivers: found ${unknown.join(', ')}, expected receivers that exist (${existing.join(', ')})`,
       );
     }
     const { metadata, overdueAfter = null, recipient, watchVault = false } = body;

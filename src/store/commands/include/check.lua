@@ -68,8 +68,8 @@ end
 local MOST_DUE = 16
 local function makeFirstDue(base, chain, list, upTo, most)
   local now = checkNow()
-  local room = MOST_DUE - redis.call('ZCOUNT', base .. ':due:' .. chain, '-inf', checkText(now))
-  if room < most then most = room end
+  local free = MOST_DUE - redis.call('ZCOUNT', base .. ':due:' .. chain, '-inf', checkText(now))
+  if free < most then most = free end
   if most <= 0 then return end
   for _, id in ipairs(redis.call('ZRANGE', list, '-inf', upTo, 'BYSCORE', 'LIMIT', 0, most)) do
     redis.call('ZREM', list, id)
@@ -171,7 +171,7 @@ local function releaseLogs(base, id, tx, except)
 end
 
 -- Removes the logs of a transaction that a removed check holds. Its decisions for others stay.
-local function forgetLogs(base, id, tx)
+local function removeLogs(base, id, tx)
   if not tx then return end
   redis.call('SREM', base .. ':held:' .. tx, id)
   local logs = base .. ':logs:' .. tx
@@ -181,14 +181,14 @@ local function forgetLogs(base, id, tx)
   end
 end
 
--- Whether a check may end as requested: "open"; "gone" where it was restated, has ended, or is another's to end; "taken" where a
+-- Whether a check may end as requested: "open"; "gone" where it was restated, has ended, or is another's to end; "used" where a
 -- log that would prove it has proved another meanwhile.
 local function mayEndCheck(ending)
   local state, claim = unpack(redis.call('HMGET', ending.base .. ':of:' .. ending.id, 'state', 'claim'))
   if state ~= 'waiting' or claim ~= ending.token then return 'gone' end
   for _, index in ipairs(ending.logs) do
     local owner = redis.call('HGET', ending.base .. ':logs:' .. ending.tx, index)
-    if owner and owner ~= ending.id and not contains(ending.from, owner) then return 'taken' end
+    if owner and owner ~= ending.id and not contains(ending.from, owner) then return 'used' end
   end
   return 'open'
 end

@@ -70,14 +70,14 @@ local function claimDeliveries(keys, process, text)
   local intervalMs = tonumber(order.intervalMs)
   local allowed = paceAllows(keys.receiver, now, order.most, underWay, intervalMs)
   local claimed, sending, texts = {}, {}, {}
-  -- Deliveries that were taken off `due`: true where claimed, false where they wait for another.
-  local taken = {}
+  -- Deliveries that were removed from `due`: true where claimed, false where they wait for another.
+  local removed = {}
   -- Deliveries that wait only for claimed ones: { id, turn }.
   local released = {}
 
   local function release(id)
-    if not id or taken[id] or redis.call('HGET', prefix .. id, 'outcome') ~= 'pending' then return end
-    if taken[id] == nil and isQueued(queue, id) then return end
+    if not id or removed[id] or redis.call('HGET', prefix .. id, 'outcome') ~= 'pending' then return end
+    if removed[id] == nil and isQueued(queue, id) then return end
     released[#released + 1] = { id, numberOf(prefix .. id, 'turn') or 0 }
   end
 
@@ -116,9 +116,9 @@ local function claimDeliveries(keys, process, text)
     local fields = {}
     for index = 1, #fact, 2 do fields[fact[index]] = fact[index + 1] end
     -- A delivery without a fact stays open: the check drops and reports it.
-    local follows = order.isTogether and fields.after and taken[fields.after]
-    taken[id] = fields.outcome == 'pending' and (not fields.after or follows or not waitsForAnother(key, prefix))
-    if not taken[id] then return end
+    local follows = order.isTogether and fields.after and removed[fields.after]
+    removed[id] = fields.outcome == 'pending' and (not fields.after or follows or not waitsForAnother(key, prefix))
+    if not removed[id] then return end
     if allowed.cautious then redis.call('HSET', keys.receiver, allowed.isNewest and 'probedNewest' or 'probed', turn) end
     sending[#sending + 1] = id
     sending[#sending + 1] = process .. ':' .. whole(now)

@@ -30,8 +30,8 @@ local function currentClaims(claimsKey, wantedKey, all)
         if redis.call('HGET', claimsKey, key) == value then redis.call('HDEL', claimsKey, key) end
         for other in string.gmatch(others, '\n([^\n]+)') do
           -- A claim from before the removal and return of that key does not count.
-          local known = redis.call('HGET', claimsKey, other)
-          local isFree = not known or string.match(known, '^(%d+):') ~= at
+          local stored = redis.call('HGET', claimsKey, other)
+          local isFree = not stored or string.match(stored, '^(%d+):') ~= at
           if isFree and redis.call('HGET', wantedKey, other) == at then
             redis.call('HSET', claimsKey, other, value)
             current[#current + 1] = other

@@ -2,29 +2,29 @@
   The plan of one endpoint group of the upstream: the order of its polls. Every tracked subject has an entry in `:items` and is in
   exactly one place; only the functions here move it.
 
-  | place   | stored in                                          | leaves it                                              |
-  |---------|----------------------------------------------------|--------------------------------------------------------|
-  | resting | :resting, by the time from which it is allowed     | at that time, for its lane (fair, first or asked)      |
-  | fair    | :fair, by virtual time; by its longest wait, where | claimed: smallest virtual time, or overdue             |
-  |         | it has one, :bound (wallets) or :latest (others)   |                                                        |
-  | first   | :first, by the time at which it was named          | claimed, oldest first                                  |
-  | asked   | :asked, by the time at which it was requested      | claimed, oldest first                                  |
-  | spare   | :spare, or :spareWallets for wallets, by the time  | claimed where nothing else waits, or within a          |
-  |         | from which it is allowed: its subscriptions have   | twentieth of the budget; recalled to fair or first     |
-  |         | no longer in the config (store/suspensions.ts)     | when it is wanted again, or no more                    |
-  | failing | :failing, by the time of its next try              | claimed, all failing ones within a tenth of the budget |
-  | suspect | :suspects, by the time of its next try             | claimed, one at a time                                 |
-  | claimed | :claims and :leases, renewed by the process that   | taken by a worker; or its lease ends, at the latest    |
-  |         | sent it on                                         | when its process is proven gone: back                  |
-  | taken   | :claims and :leases, renewed by its process        | ended: resting, failing or gone; or its lease ends, as |
-  |         |                                                    | above: back, or suspect where its process is gone the  |
-  |         |                                                    | second time in a row                                   |
+  | place     | stored in                                          | leaves it                                               |
+  |-----------|----------------------------------------------------|--------------------------------------------------------|
+  | resting   | :resting, by the time from which it is allowed     | at that time, for its lane (fair, first or requested)   |
+  | fair      | :fair, by virtual time; by its longest wait, where | claimed: smallest virtual time, or overdue              |
+  |           | it has one, :bound (wallets) or :latest (others)   |                                                         |
+  | first     | :first, by the time at which it was named          | claimed, oldest first                                   |
+  | requested | :requested, by the time at which it was requested  | claimed, oldest first                                   |
+  | spare     | :spare, or :spareWallets for wallets, by the time  | claimed where nothing else waits, or within a           |
+  |           | from which it is allowed: its subscriptions have   | twentieth of the budget; recalled to fair or first      |
+  |           | no longer in the config (store/suspensions.ts)     | when it is wanted again, or no more                     |
+  | failing   | :failing, by the time of its next try              | claimed, all failing ones within a tenth of the budget  |
+  | suspect   | :suspects, by the time of its next try             | claimed, one at a time                                  |
+  | claimed   | :claims and :leases, renewed by the process that   | started by a worker; or its lease ends, at the latest   |
+  |           | sent it on                                         | when its process is proven gone: back                   |
+  | started   | :claims and :leases, renewed by its process        | ended: resting, failing or gone; or its lease ends, as  |
+  |           |                                                    | above: back, or suspect where its process is gone the   |
+  |           |                                                    | second time in a row                                    |
 
-  A subject may also have an alarm (:alarms, by time): then it moves to asked, from any place; not in spare. :polled:<kind>
+  A subject may also have an alarm (:alarms, by time): then it moves to requested, from any place; not in spare. :polled:<kind>
   holds the time of the last successful poll of each (Redis time), or of the begin of its tracking.
 
   Overdue subjects get three fifths of the budget while anything else waits: two of them for wallets, one for others, where
-  both wait. Of the rest, urgent (first, asked) and fair subjects get half each while both wait, and so do first and asked.
+  both wait. Of the rest, urgent (first, requested) and fair subjects get half each while both wait, and so do first and requested.
   An unused share goes to the others. Beside urgent subjects, the fair lane waits only where virtual time has come to it:
   otherwise subjects that were just polled would share with those that never were. At a cold start virtual time moves evenly
   to the place at which the first polled wallets are due, and they are not overdue, until all have been polled once.
@@ -199,7 +199,7 @@ local function enterAll(plan, entries)
     local member, item = entry.member, entry.item
     if item.lane == 'spare' then
       put(lanes, sparePlace(member), text(plan.now), member)
-    elseif item.lane == 'first' or item.lane == 'asked' then
+    elseif item.lane == 'first' or item.lane == 'requested' then
       put(lanes, ':' .. item.lane, text(plan.now), member)
     else
       put(fair, ':fair', string.format('%.6f', math.min(item.v, plan.v + 1e6)), member)
@@ -213,7 +213,7 @@ end
 local function enter(plan, member, item) enterAll(plan, { { member = member, item = item } }) end
 
 local WAITING = {
-  ':resting', ':fair', ':bound', ':latest', ':first', ':asked', ':spare', ':spareWallets', ':failing', ':suspects', ':alarms',
+  ':resting', ':fair', ':bound', ':latest', ':first', ':requested', ':spare', ':spareWallets', ':failing', ':suspects', ':alarms',
 }
 
 local function leave(plan, member)
@@ -255,7 +255,7 @@ local function newItem(lane, v, latest)
   return { lane = lane, v = v, latest = latest or 0, fails = 0, own = 0, rest = 0, again = false }
 end
 
--- Requests a poll of a member as soon as the budget allows, also of an untracked one; `lane` is asked or first. A failing or
+-- Requests a poll of a member as soon as the budget allows, also of an untracked one; `lane` is requested or first. A failing or
 -- suspected member retains its time; a claimed member is polled again after its poll.
 local function requestPoll(plan, member, lane)
   local item = getItem(plan, member)
@@ -277,7 +277,7 @@ local function requestPoll(plan, member, lane)
   redis.call('ZREM', plan.key .. ':resting', member)
   redis.call('ZREM', plan.key .. ':fair', member)
   redis.call('ZREM', plan.key .. latestPlace(member), member)
-  if item.lane == 'asked' and redis.call('ZSCORE', plan.key .. ':asked', member) then return true end
+  if item.lane == 'requested' and redis.call('ZSCORE', plan.key .. ':requested', member) then return true end
   redis.call('ZREM', plan.key .. ':first', member)
   item.lane = lane
   setItem(plan, member, item)
@@ -294,7 +294,7 @@ local function recall(plan, member)
   if redis.call('ZREM', plan.key .. sparePlace(member), member) == 1 then enter(plan, member, item) end
 end
 
-local function forget(plan, member)
+local function removeMember(plan, member)
   leave(plan, member)
   redis.call('HDEL', plan.key .. ':items', member)
   redis.call('HDEL', plan.key .. ':claims', member)
@@ -303,17 +303,17 @@ local function forget(plan, member)
   redis.call('ZREM', polledKey(plan, member), member)
 end
 
--- Claim: token, process, taken (2: its lease has ended while its process may still be alive), virtual time of the claim, slot,
+-- Claim: token, process, started (2: its lease has ended while its process may still be alive), virtual time of the claim, slot,
 -- lane, lateness in ms.
 local function readClaim(stored)
   if not stored then return nil end
-  local token, process, taken, v, slot, lane, late = string.match(stored, '^(%S+) (%S+) ([012]) (%S+) (%S+) (%a+) (%S+)$')
+  local token, process, started, v, slot, lane, late = string.match(stored, '^(%S+) (%S+) ([012]) (%S+) (%S+) (%a+) (%S+)$')
   if not token then return nil end
   return {
     token = token,
     process = process,
-    taken = taken ~= '0',
-    doubted = taken == '2',
+    started = started ~= '0',
+    doubted = started == '2',
     v = number(v, 0),
     slot = number(slot, 0),
     lane = lane,
@@ -324,7 +324,7 @@ end
 local function writeClaim(claim)
   return string.format(
     '%s %s %s %.6f %.3f %s %.3f',
-    claim.token, claim.process, claim.doubted and '2' or claim.taken and '1' or '0', claim.v, claim.slot, claim.lane, claim.late
+    claim.token, claim.process, claim.doubted and '2' or claim.started and '1' or '0', claim.v, claim.slot, claim.lane, claim.late
   )
 end
 

@@ -1,4 +1,4 @@
--- The state of the clocks, as `ClockReading` in store/confirmed-time.ts parses it.
+-- The state of the clocks, as `clocksOf` in store/confirmed-time.ts parses it.
 local LONGEST_WAIT_MS = 3600000
 
 local function readClock(key)

@@ -7,7 +7,7 @@ end
 
 -- Ends the tracking of a subject. Needs include/open-transfers.lua and include/ended.lua before it.
 local function finish(plan, subject, keys, named)
-  forget(plan, subject)
+  removeMember(plan, subject)
   local counted = redis.call('HGET', keys.subject, 'counted')
   if counted then
     if redis.call('HINCRBY', keys.counts, counted, -1) <= 0 then redis.call('HDEL', keys.counts, counted) end

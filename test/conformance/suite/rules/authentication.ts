@@ -1,7 +1,7 @@
 import { generatePrivateKey } from 'viem/accounts';
 import { z } from 'zod';
-import { bodyOf, call, type Question, refused, refusedByGateway, requestOpenly } from '../ask.ts';
 import { accepting, changing, instead, member, otherCode } from '../breakage.ts';
+import { bodyOf, call, type Question, refused, refusedByGateway, requestOpenly } from '../call.ts';
 import { conforms, holds, read, same, text } from '../expectation.ts';
 import {
   atVaults,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { bodyOf, call, names, refused, refusedByGateway } from '../ask.ts';
 import { accepting, changing, changingQuery, jsonOf, member, sending } from '../breakage.ts';
+import { bodyOf, call, names, refused, refusedByGateway } from '../call.ts';
 import { conforms, holds, list, read, same, text } from '../expectation.ts';
 import { fundingOf, newVault, requestVault, submit } from '../funding.ts';
 import {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { bodyOf, call, names, refused } from '../ask.ts';
 import { accepting, instead, member, sending } from '../breakage.ts';
+import { bodyOf, call, names, refused } from '../call.ts';
 import { conforms, holds, list, read, same, text } from '../expectation.ts';
 import { atVaults, fundingOf, type Scheme, submit, VAULTS } from '../funding.ts';
 import {

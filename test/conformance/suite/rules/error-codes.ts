@@ -1,5 +1,5 @@
-import { bodyOf, call, type Reply, refused } from '../ask.ts';
 import { instead, member, otherCode } from '../breakage.ts';
+import { bodyOf, call, type Reply, refused } from '../call.ts';
 import { holds, list, read, same, text } from '../expectation.ts';
 import { atVaults, fundingOf, newVault, submit, submitPermit, VAULTS, vaultTransfer } from '../funding.ts';
 import {

@@ -1,5 +1,5 @@
-import { bodyOf, call, names, refused, refusedByGateway, requestOpenly } from '../ask.ts';
 import { accepting, changing, instead, member, otherCode } from '../breakage.ts';
+import { bodyOf, call, names, refused, refusedByGateway, requestOpenly } from '../call.ts';
 import { holds, list, read, same, text } from '../expectation.ts';
 import { atVaults, newVault, VAULTS, vaultTransfer } from '../funding.ts';
 import { OPEN_QUOTES, openRequest } from '../open-quoting.ts';

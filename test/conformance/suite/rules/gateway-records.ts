@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { bodyOf } from '../ask.ts';
 import { instead } from '../breakage.ts';
+import { bodyOf } from '../call.ts';
 import { conforms, read } from '../expectation.ts';
 import { fetchJob, fetchVault } from '../funding.ts';
 import { memberRules } from '../member-rules.ts';

@@ -1,5 +1,5 @@
-import { bodyOf, call, refused, refusedByGateway, requestOpenly } from '../ask.ts';
 import { accepting, changingQuery, instead, member, sending } from '../breakage.ts';
+import { bodyOf, call, refused, refusedByGateway, requestOpenly } from '../call.ts';
 import { holds, list, read, same } from '../expectation.ts';
 import { atVaults, newVault, VAULTS, vaultTransfer } from '../funding.ts';
 import { OPEN_QUOTES, openQuotes, openRequest } from '../open-quoting.ts';

@@ -1,5 +1,5 @@
-import { bodyOf, requestOpenly } from '../ask.ts';
 import { accepting, instead } from '../breakage.ts';
+import { bodyOf, requestOpenly } from '../call.ts';
 import { holds, list, same } from '../expectation.ts';
 import { OPEN_QUOTES, openRequest } from '../open-quoting.ts';
 import { changed } from '../quoting.ts';

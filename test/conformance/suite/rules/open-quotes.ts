@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { bodyOf, requestOpenly } from '../ask.ts';
 import { accepting, instead, member, sending } from '../breakage.ts';
+import { bodyOf, requestOpenly } from '../call.ts';
 import { conforms, holds, list, read, same } from '../expectation.ts';
 import { memberRules } from '../member-rules.ts';
 import { OPEN_QUOTES, openEntries, openQuotes, openRequest } from '../open-quoting.ts';

@@ -1,8 +1,8 @@
 import type { Hex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { signedData } from '../../../support/signed-quote.ts';
-import { bodyOf } from '../ask.ts';
 import { type Breakage, isMembers, jsonOf, member } from '../breakage.ts';
+import { bodyOf } from '../call.ts';
 import { holds, list, read, same, text } from '../expectation.ts';
 import {
   changed,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { bodyOf, call } from '../ask.ts';
 import { member } from '../breakage.ts';
+import { bodyOf, call } from '../call.ts';
 import { conforms, holds, list, same, text } from '../expectation.ts';
 import { memberRules } from '../member-rules.ts';
 import { changed, entriesOf, newQuote, QUOTES, quoteRequest, requestQuote } from '../quoting.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { bodyOf, refused } from '../ask.ts';
 import { changingQuery, member } from '../breakage.ts';
+import { bodyOf, refused } from '../call.ts';
 import { conforms, holds, list, read, same, text } from '../expectation.ts';
 import { fundingOf, newVault, submit } from '../funding.ts';
 import { bare, newFundableQuote, newQuote, requestStatus, STATUS, statusOf } from '../quoting.ts';

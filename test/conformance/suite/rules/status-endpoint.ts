@@ -1,5 +1,5 @@
-import { bodyOf, call, names, type Reply, refused } from '../ask.ts';
 import { accepting, changing, changingQuery, instead, member } from '../breakage.ts';
+import { bodyOf, call, names, type Reply, refused } from '../call.ts';
 import { holds, list, read, same, text } from '../expectation.ts';
 import { fundingOf, submit } from '../funding.ts';
 import { bare, newFundableQuote, newQuote, requestStatus, STATUS, statusOf } from '../quoting.ts';

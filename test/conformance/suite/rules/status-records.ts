@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { bodyOf } from '../ask.ts';
 import { member } from '../breakage.ts';
+import { bodyOf } from '../call.ts';
 import { conforms, holds, list, read, same, text } from '../expectation.ts';
 import { fundingOf, submit } from '../funding.ts';
 import { memberRules } from '../member-rules.ts';
@@ -51,19 +51,19 @@ async function records(target: Target): Promise<unknown[]> {
   return found;
 }
 
-const known = async (target: Target): Promise<unknown[]> =>
+const existing = async (target: Target): Promise<unknown[]> =>
   (await records(target)).filter((record) => read(record, 'status') !== 'unknown');
 
 /** The elements of a list of the records. */
 async function inner(target: Target, name: string): Promise<unknown[]> {
-  return (await known(target)).flatMap((record) =>
+  return (await existing(target)).flatMap((record) =>
     read(record, name) === undefined ? [] : list(record, name),
   );
 }
 
 /** The values of one of two members of the records. */
 async function summaries(target: Target): Promise<unknown[]> {
-  const found = (await known(target)).flatMap((record) => [
+  const found = (await existing(target)).flatMap((record) => [
     read(record, 'sourceTx'),
     read(record, 'destinationTx'),
   ]);

@@ -1,5 +1,5 @@
-import { bodyOf, call, refusedByGateway } from '../ask.ts';
 import { accepting, instead } from '../breakage.ts';
+import { bodyOf, call, refusedByGateway } from '../call.ts';
 import { holds, read, same, text } from '../expectation.ts';
 import {
   atVaults,

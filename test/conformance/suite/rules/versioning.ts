@@ -1,5 +1,5 @@
-import { bodyOf, call, names, refused, requestOpenly } from '../ask.ts';
 import { accepting, instead, member, sending } from '../breakage.ts';
+import { bodyOf, call, names, refused, requestOpenly } from '../call.ts';
 import { holds, list, read, same, text } from '../expectation.ts';
 import { atVaults, fetchJob, fetchVault, VAULTS } from '../funding.ts';
 import { OPEN_QUOTES, openRequest } from '../open-quoting.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { bodyOf, call, requestOpenly } from '../ask.ts';
 import { accepting, instead, member } from '../breakage.ts';
+import { bodyOf, call, requestOpenly } from '../call.ts';
 import { conforms, holds, read, same, text } from '../expectation.ts';
 import {
   atVaults,

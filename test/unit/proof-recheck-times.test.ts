@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type PostponeReason, planRecheck } from '../../src/domain/proof/ask-times.ts';
 import type { Found, TxState } from '../../src/domain/proof/proof.ts';
+import { type PostponeReason, planRecheck } from '../../src/domain/proof/recheck-times.ts';
 import { WAITING_REASONS } from '../../src/domain/proof/verdict.ts';
 
 const MINUTE_MS = 60_000;

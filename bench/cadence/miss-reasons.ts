@@ -1,4 +1,4 @@
-export const KNOWN: readonly { cells: RegExp; what: RegExp; reason: string }[] = [
+export const MISS_REASONS: readonly { cells: RegExp; what: RegExp; reason: string }[] = [
   {
     cells: /^(1|5|20|40|200)\/.* busy/,
     what: /^fills/,
@@ -14,6 +14,6 @@ export const KNOWN: readonly { cells: RegExp; what: RegExp; reason: string }[] =
     cells: /^5000\/.* even/,
     what: /^(births|fills)/,
     reason:
-      'where all wallets are alike nothing is gained over a loop: three percent of the budget are kept back, and transfers take a part of it that pages have left',
+      'where all wallets are alike nothing is gained over a loop: three percent of the budget are held back, and transfers take a part of it that pages have left',
   },
 ];

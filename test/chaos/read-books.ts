@@ -6,7 +6,7 @@ import type { LogEntry } from '../../src/store/log-entry.ts';
 import { logEntries } from '../support/log-entries.ts';
 import { Program } from '../support/program.ts';
 import { blindSpots } from './books-blind.ts';
-import { ENV, MAIN, PREFIX } from './books-parts.ts';
+import { ENV, MAIN, PREFIX } from './books-setup.ts';
 import type { BooksTruth } from './books-truth.ts';
 import { storeEvidence } from './evidence.ts';
 import type { Disruption } from './reckoning.ts';
