@@ -45,7 +45,7 @@ const CHANGES: Readonly<Record<'ts' | 'lua', readonly (readonly [RegExp, string]
   ],
 };
 
-/** A line of code: not a comment, an import, a type or the header of a script. */
+/** A line of code: not a comment, an import or a type. */
 function isCode(line: string): boolean {
   return !/^\s*(?:\/\/|\/?\*|--|import |export type |type |export \* |export \{|[a-zA-Z]+\??: [^=]*;$)/.test(
     line,
@@ -55,11 +55,13 @@ function isCode(line: string): boolean {
 /** Every way to break one line of a text. */
 export function mutantsOf(file: string, text: string): Mutant[] {
   const changes = CHANGES[file.endsWith('.lua') ? 'lua' : 'ts'];
-  return text.split('\n').flatMap((before, index) => {
+  // The header of a script is one comment of many lines.
+  const code = text.replace(/^--\[\[.*?^\]\]/ms, (header) => header.replace(/[^\n]/g, ''));
+  return code.split('\n').flatMap((before, index) => {
     if (!isCode(before)) return [];
-    const [code = ''] = before.split(/ (?:\/\/|--) /, 1);
+    const [statement = ''] = before.split(/ (?:\/\/|--) /, 1);
     return changes
-      .map(([pattern, by]) => code.replace(pattern, by) + before.slice(code.length))
+      .map(([pattern, by]) => statement.replace(pattern, by) + before.slice(statement.length))
       .filter((after) => after !== before)
       .map((after) => ({ file, line: index + 1, before, after }));
   });
