@@ -111,10 +111,9 @@ export async function syncConfig(
   if (making !== null) await suspensions.mark(making.out, leaving.out, fence);
   const unwanted = stored.map(([key]) => key).filter((key) => !claimKeys.has(key) && !remaining.has(key));
   await removeSubscriptionKeys(synced, unwanted, new Set([...claimKeys.values(), ...remainingSubjects]));
-  const revision = await fence.write([
-    ['HSET', keys.config, 'digest', wanted.digest],
-    ['HINCRBY', keys.config, 'generation', '1'],
-  ]);
+  const revision = await fence.write([['HINCRBY', keys.config, 'generation', '1']]);
+  // Later: where the count is refused, the config before is still the newest.
+  await fence.write([['HSET', keys.config, 'digest', wanted.digest]]);
   epoch.noteRevision(Number(revision), wanted.digest);
   const isContinued = new Set(continued.map(({ key }) => key));
   const missing = [...claimKeys].filter(([key]) => !times.has(key) && !isContinued.has(key));
