@@ -218,6 +218,16 @@ describe('members named like an inherited member of every object', () => {
   });
 });
 
+test.each(BOTH)('a set (%s) has each element once, and no empty one', (completeness) => {
+  const received = { intentHashes: ['0x2', '', '0x2', null, '0x1', '0x3'] };
+  const { merged, changes } = diffRecords({ intentHashes: ['0x1', '0x2'] }, received, {
+    completeness,
+    unreadable: [],
+  });
+  expect(merged).toEqual({ intentHashes: ['0x2', '0x1', '0x3'] });
+  expect(changes).toEqual(['intentHashes']);
+});
+
 describe('sets within sets', () => {
   test.each(['subStatuses', 'intentHashes'])('are compared in good time, at any depth (%s)', (name) => {
     const nest = (leaf: string): JsonObject => {
