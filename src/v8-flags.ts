@@ -14,8 +14,8 @@ const BUSY_MS = 10_000;
 /** Time from the start to the collection of its garbage: what waits for a daemon that starts does not wait for that. */
 const SETTLED_MS = 1_000;
 
-/** Both halves of the young space together. Each growth doubles it, so that the last one passes this bound: to 55 MB. */
-const MOST_YOUNG_BYTES = 32 * 2 ** 20;
+/** Both halves of the young space together. Each growth doubles it, so that the last one passes this bound: to 27 MB. */
+const MOST_YOUNG_BYTES = 24 * 2 ** 20;
 
 /**
  * Calls of a function before V8 optimizes it, and calls since it last met a new shape. V8 waits for 400 and 500: in a wallet's
