@@ -10,7 +10,8 @@ import { opening } from '../support/opening.ts';
 
 const open = opening();
 
-test('the losses of a disabled receiver by the retention are named: open deliveries, and matched events', async () => {
+/** A receiver of transfers, and one of an operator; events leave the log after 5 days. */
+async function retentionStage() {
   const operator = await open.started(new Hook());
   const stage = await deliveryStage(
     open,
@@ -20,6 +21,11 @@ test('the losses of a disabled receiver by the retention are named: open deliver
     },
     { retention: '5d' },
   );
+  return { operator, stage };
+}
+
+test('the losses of a disabled receiver by the retention are named: open deliveries, and matched events', async () => {
+  const { operator, stage } = await retentionStage();
   // Disabled for a week: an open delivery, and events behind the cursor, one of which it does not match.
   const { redis, keys } = stage;
   const fromMs = (await redisTimeMs(redis)) - 7 * 24 * HOUR_MS;
@@ -92,15 +98,7 @@ test('events that expire while a receiver is out of the config are named once it
 });
 
 test('an event that another subscription leads to as well is named only where the receiver did not get it, and once', async () => {
-  const operator = await open.started(new Hook());
-  const stage = await deliveryStage(
-    open,
-    {
-      hook: { hook: await open.started(new Hook()), more: { events: ['intent.*'] } },
-      operator: { hook: operator, more: { events: ['receiver.*'] } },
-    },
-    { retention: '5d' },
-  );
+  const { operator, stage } = await retentionStage();
   const { redis, keys } = stage;
   const fromMs = (await redisTimeMs(redis)) - 7 * 24 * HOUR_MS;
   // Its cursor is behind the first event, which it got before it was disabled.
