@@ -82,8 +82,9 @@ export async function follow(
   );
   const lostBy = await goneFor(batch.gone, deps.stores.registry);
   const passed: string[] = [];
-  let atOnce: Promise<boolean>[] = [];
-  let opened = 0;
+  /** Steps in the order of their ends: they share a connection. */
+  const steps: { done: Promise<boolean>; size: number }[] = [];
+  let opening = 0;
   let isBehind = false;
   for (const { receiver, open } of receivers) {
     const all = matchesFor(receiver);
@@ -114,26 +115,28 @@ export async function follow(
     }
     const order = { token, receiver, matched, replay: null, cursor: to };
     const listed = isCounted ? matched.map(({ entry }) => entry) : [];
-    atOnce.push(
-      deps.stores.unmatched
-        .remove(listed)
-        .then(() => openDeliveries(order, deps))
-        .then(
-          (came) => came !== null,
-          (error) => {
-            failed(receiver.name, error);
-            // It advances again when its time has come.
-            return true;
-          },
-        ),
-    );
-    opened += matched.length;
-    if (opened < MOST_AT_ONCE) continue;
-    if ((await Promise.all(atOnce)).includes(false) || !isHeld()) return 'fenced';
-    atOnce = [];
-    opened = 0;
+    const done = deps.stores.unmatched
+      .remove(listed)
+      .then(() => openDeliveries(order, deps))
+      .then(
+        (came) => came !== null,
+        (error) => {
+          failed(receiver.name, error);
+          // It advances again when its time has come.
+          return true;
+        },
+      );
+    steps.push({ done, size: matched.length });
+    opening += matched.length;
+    while (opening >= MOST_AT_ONCE) {
+      const step = steps.shift();
+      opening -= step?.size ?? opening;
+      if ((await step?.done) !== false && isHeld()) continue;
+      await Promise.all(steps.map((one) => one.done));
+      return 'fenced';
+    }
   }
-  if ((await Promise.all(atOnce)).includes(false)) return 'fenced';
+  if ((await Promise.all(steps.map((step) => step.done))).includes(false)) return 'fenced';
   if (passed.length > 0 && !(await lease.advance(token, passed, batch.last))) return 'fenced';
   // The next round reports a receiver that stopped before an entry that only a newer version can read.
   return { reached: batch.last, more: more || batch.isCut || batch.stoppedBy !== null || isBehind };
