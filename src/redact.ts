@@ -148,19 +148,29 @@ export type Redact = (text: string, options?: { cut?: boolean }) => string;
  * of half its length. Call it before a text is shortened.
  */
 export function redactor(secrets: readonly string[]): Redact {
+  // Each receiver has a redactor, and few use it. Its search takes 15 kB, and is made again where it was collected.
+  let made: WeakRef<Search> | null = null;
+  return (text, { cut = false } = {}) => {
+    const search = made?.deref() ?? searchFor(secrets);
+    made = new WeakRef(search);
+    const hidden = new Uint8Array(text.length);
+    for (const bytes of decodings(text)) {
+      hide(bytes, { index: search.index, hidden });
+      if (cut) hideEnd(bytes, { spellings: search.spellings, hidden });
+    }
+    return withoutHidden(text, hidden);
+  };
+}
+
+/** Spellings of secrets, and the index by which they are found. */
+type Search = { spellings: readonly string[]; index: Index };
+
+function searchFor(secrets: readonly string[]): Search {
   const longEnough = [...new Set(secrets)].filter((secret) => secret.length >= MIN_SECRET_LENGTH);
   const spellings = [...longEnough, ...longEnough.flatMap(encodedSpellings)]
     .filter((spelling) => spelling.length >= MIN_SECRET_LENGTH)
     .map((spelling) => toBytes(spelling).text);
-  const index = indexOf(new Set(spellings));
-  return (text, { cut = false } = {}) => {
-    const hidden = new Uint8Array(text.length);
-    for (const bytes of decodings(text)) {
-      hide(bytes, { index, hidden });
-      if (cut) hideEnd(bytes, { spellings, hidden });
-    }
-    return withoutHidden(text, hidden);
-  };
+  return { spellings, index: indexOf(new Set(spellings)) };
 }
 
 /** A text as it is, and after decoding, in any order of encodings. */

@@ -15,7 +15,7 @@ const SEED_BYTES = 32;
 const PRIVATE_DER = Buffer.from('302e020100300506032b657004220420', 'hex');
 
 /** A parsed signing key: the bytes of an HMAC key, or an ed25519 key pair. */
-export type SigningKey = { type: 'hmac'; key: Buffer } | { type: 'ed25519'; key: KeyObject };
+export type SigningKey = { type: 'hmac'; key: Uint8Array } | { type: 'ed25519'; key: KeyObject };
 
 /** Highest number of a receiver's secrets: each signs every request, and the header has a limit. */
 export const MOST_SECRETS = 20;
@@ -31,7 +31,8 @@ export function parseSigningSecret(text: string): SigningKey | null {
   if (text.startsWith(HMAC_PREFIX)) {
     const key = canonicalBase64(text.slice(HMAC_PREFIX.length));
     const fits = key !== null && key.length >= MIN_HMAC_BYTES && key.length <= MAX_HMAC_BYTES;
-    return fits ? { type: 'hmac', key } : null;
+    // A copy: a small buffer is a part of a pool of 64 kB, which it would hold.
+    return fits ? { type: 'hmac', key: new Uint8Array(key) } : null;
   }
   const pair = text.startsWith(PRIVATE_PREFIX) ? canonicalBase64(text.slice(PRIVATE_PREFIX.length)) : null;
   if (pair === null || (pair.length !== SEED_BYTES && pair.length !== 2 * SEED_BYTES)) return null;
