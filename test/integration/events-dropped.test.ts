@@ -64,6 +64,29 @@ test('the losses of a disabled receiver by the retention are named: open deliver
   });
 });
 
+test('of more receivers than one check reads for, each has its losses counted before the log is trimmed', async () => {
+  const hook = await open.started(new Hook());
+  const names = Array.from({ length: 110 }, (_, index) => `hook-${index}`);
+  const receivers = Object.fromEntries(
+    names.map((name) => [name, { hook, more: { events: ['intent.*'] } }] as const),
+  );
+  const { redis, keys, start } = await deliveryStage(open, receivers, { retention: '5d' });
+  const fromMs = (await redisTimeMs(redis)) - 7 * 24 * HOUR_MS;
+  await redis.hset(keys.cursors, Object.fromEntries(names.map((name) => [name, '0-0'])));
+  for (const name of names)
+    await redis.hset(keys.receiver(name), { state: 'disabled', disabledAt: String(fromMs) });
+  const made = hourOfEvents(2, { fromMs, transfers: 2 });
+  const entries = await appendEvents(redis, keys, made);
+  const { daemon } = await start();
+  await eventually('the events have left the log', async () => {
+    return (await redis.xrange(keys.events, '-', entries.at(-1) ?? '')).length === 0;
+  });
+  const page = await (await fetch(`${daemon.url}/metrics`)).text();
+  const lost = [...page.matchAll(/^intentwatch_events_dropped_total\{receiver="(.*)"\} 2$/gm)];
+  expect(new Set(lost.map(([, name]) => name))).toEqual(new Set(names));
+  expect(hook.came).toEqual([]);
+});
+
 test('events that expire while a receiver is out of the config are named once it is back', async () => {
   const [hook, operator] = [await open.started(new Hook()), await open.started(new Hook())];
   const receivers = {

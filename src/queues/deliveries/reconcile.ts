@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import { Duty, sharedWaitMs } from '../../duty.ts';
 import type { Signals } from '../../signals.ts';
-import { type RedisClient, redisTimeMs } from '../../store/commands.ts';
+import { chunks, type RedisClient, redisTimeMs } from '../../store/commands.ts';
 import type { ConfirmedTime } from '../../store/confirmed-time.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
 import type { EndedSubjects } from '../../store/ended-subjects.ts';
@@ -120,6 +120,18 @@ type ReconcileContext = {
 
 const EVERY_MS = 5_000;
 
+/** Receivers whose queues are compared concurrently: a start waits for that, and a round trip is slow under load. */
+const RECEIVERS_AT_ONCE = 50;
+
+/** Receivers whose expired events are dropped in one check, and concurrently: those behind the log read a piece of it each. */
+const TRIMMED_PER_CHECK = 100;
+const TRIMMED_AT_ONCE = 8;
+
+/** Receivers whose losses are noted since the log was trimmed, and the time (Redis time, ms) up to which it may be trimmed. */
+type NotedLosses = { noted: ReadonlySet<string>; toMs: number };
+
+const NO_LOSSES: NotedLosses = { noted: new Set(), toMs: Number.POSITIVE_INFINITY };
+
 const LOOK_AGAIN_MS = 250;
 
 /** A timer may end a little too early. */
@@ -141,6 +153,7 @@ export class Reconcile {
   #isCompareDue = false;
   #strangeConfig = false;
   #tracked = 0;
+  #losses = NO_LOSSES;
   #lastRoundMs: number | null = null;
 
   constructor(deps: ReconcileContext) {
@@ -190,7 +203,8 @@ export class Reconcile {
     try {
       const { confirmed, stores } = this.#deps;
       const [{ confirmedMs }, receivers] = await Promise.all([confirmed.read(), stores.registry.receivers()]);
-      for (const { name } of receivers) await this.#repairDeliveries(name);
+      for (const some of chunks(receivers, RECEIVERS_AT_ONCE))
+        await Promise.all(some.map(({ name }) => this.#repairDeliveries(name)));
       await this.#settle(confirmedMs);
       await Promise.all([this.#recount(), this.#trim(confirmedMs)]);
       await this.#compareConfig();
@@ -244,22 +258,28 @@ export class Reconcile {
     ]);
   }
 
-  /** Trims the log (a hard cap) once the losses of receivers are noted. */
+  /** Trims the log (a hard cap) once the losses of all receivers are noted. With many receivers that takes several checks. */
   async #trimLog(beforeMs: number): Promise<void> {
     const { registry, events, backlog } = this.#deps.stores;
-    let trimMs = beforeMs;
+    const { noted, toMs } = this.#losses;
+    // After an error it begins again.
+    this.#losses = NO_LOSSES;
     const receivers = await registry.receivers();
-    for (const receiver of receivers) {
-      const [reachedMs] = await Promise.all([
-        dropExpired(this.#deps, receiver, beforeMs),
-        backlog.trim(receiver.name, beforeMs),
-      ]);
-      trimMs = Math.min(trimMs, reachedMs);
+    const due = receivers.filter(({ name }) => !noted.has(name)).slice(0, TRIMMED_PER_CHECK);
+    let trimMs = Math.min(toMs, beforeMs);
+    for (const some of chunks(due, TRIMMED_AT_ONCE)) {
+      const reached = await Promise.all(
+        some.flatMap((receiver) => [
+          dropExpired(this.#deps, receiver, beforeMs),
+          backlog.trim(receiver.name, beforeMs).then(() => beforeMs),
+        ]),
+      );
+      trimMs = Math.min(trimMs, ...reached);
     }
-    await events.trim(
-      trimMs,
-      receivers.map(({ name }) => name),
-    );
+    const names = receivers.map(({ name }) => name);
+    const all = new Set([...noted, ...due.map(({ name }) => name)]);
+    if (names.every((name) => all.has(name))) await events.trim(trimMs, names);
+    else this.#losses = { noted: all, toMs: trimMs };
   }
 
   async #compactEnded(confirmedMs: number): Promise<void> {
