@@ -37,12 +37,19 @@ const DICTIONARY = Buffer.from(
   ].join(''),
 );
 
-/** A window of 4 KiB and little working memory: allocating more would take longer than packing a usual event. */
+/**
+ * A window of 4 KiB and little working memory: allocating more would take longer than packing a usual event. So does the
+ * default of 16 KiB for each piece of the result, which also stays until the next collection.
+ */
 const OPTIONS = {
   dictionary: DICTIONARY,
   windowBits: 12,
   memLevel: 5,
+  chunkSize: 1_024,
 };
+
+const UNPACKING = { dictionary: DICTIONARY, windowBits: 12 };
+const MOST_UNPACKED_AT_ONCE = 16_384;
 
 /** Packs a text, where that makes it shorter. */
 export function pack(text: string): string {
@@ -68,7 +75,9 @@ export function unpack(stored: string): string {
   try {
     const packed = Buffer.from(stored.slice(head.length), 'base64');
     const maxOutputLength = Math.max(1, Number(length));
-    const text = inflateRawSync(packed, { dictionary: DICTIONARY, windowBits: 12, maxOutputLength });
+    // One byte more: a full piece would be followed by another.
+    const chunkSize = Math.min(MOST_UNPACKED_AT_ONCE, Math.max(64, maxOutputLength + 1));
+    const text = inflateRawSync(packed, { ...UNPACKING, maxOutputLength, chunkSize });
     return text.length === Number(length) ? text.toString() : stored;
   } catch {
     return stored;
