@@ -1,4 +1,5 @@
 import { constants, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
@@ -23,16 +24,27 @@ const MOST_YOUNG_BYTES = 24 * 2 ** 20;
  */
 const EARLY_CALLS = 20;
 
+/** Time after which a start no longer delays the flags: with thousands of receivers it takes longer, and the heap grows. */
+const LONG_START_MS = 2_000;
+
 /**
- * Sets the flags of V8 for this process, once it has started. They take effect at once. Under other flags than its own, V8 uses
- * none of the compiled code that comes with Node: set at the beginning, they cost each start 0.15 s.
+ * Sets the flags of V8 for this process, and limits its heap once it has started. They take effect at once. Under other flags
+ * than its own, V8 uses none of the compiled code that comes with Node: set at the beginning, they cost each start 0.15 s.
  */
-export function setV8Flags(): void {
+export async function setV8Flags(start: Promise<unknown>): Promise<void> {
+  const isStarted = start.then(
+    () => true,
+    () => false,
+  );
+  await Promise.race([isStarted, sleep(LONG_START_MS, undefined, { ref: false })]);
   setFlagsFromString(`--invocation-count-for-maglev=${EARLY_CALLS}`);
   setFlagsFromString(`--minimum-invocations-after-ic-update=${EARLY_CALLS}`);
   setFlagsFromString('--invocation-count-for-feedback-allocation=2');
   setOldGrowth(GROWTH_PERCENT.least);
-  setTimeout(() => void collectAll().then(limitHeap), SETTLED_MS).unref();
+  if (!(await isStarted)) return;
+  await sleep(SETTLED_MS, undefined, { ref: false });
+  await collectAll();
+  limitHeap();
 }
 
 /**

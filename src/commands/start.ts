@@ -1,5 +1,4 @@
 import { resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, Option } from 'commander';
 import { pino } from 'pino';
 import { CONFIG_DEFAULT } from '../client/address.ts';
@@ -14,9 +13,6 @@ import { setV8Flags } from '../v8-flags.ts';
 
 /** A daemon that still runs this long after the signal is cut off; the next one takes over its claims. */
 const SHUTDOWN_MS = 4_500;
-
-/** Time after which a start no longer waits for the end of it to limit the heap. */
-const LONG_START_MS = 2_000;
 
 /** `start`: runs the daemon until a signal stops it. */
 export function startCommand(): Command {
@@ -56,9 +52,7 @@ async function start(options: StartOptions): Promise<void> {
   };
   const daemon = new Daemon({ config, log, source, onApplied });
   const starting = daemon.start();
-  // With thousands of receivers a start takes seconds, and the heap grows all the while.
-  const isLong = sleep(LONG_START_MS, undefined, { ref: false });
-  void Promise.race([starting, isLong]).then(setV8Flags, () => undefined);
+  void setV8Flags(starting);
   reload = () => {
     starting.then(() => daemon.reload()).catch(() => undefined);
   };

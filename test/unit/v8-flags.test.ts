@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
 const MODULE = resolve(import.meta.dirname, '../../src/v8-flags.ts');
 const START = resolve(import.meta.dirname, '../../src/commands/start.ts');
 
-const SET_FLAGS = `import(${JSON.stringify(MODULE)}).then(({ setV8Flags }) => setV8Flags())`;
+const SET_FLAGS = `import(${JSON.stringify(MODULE)}).then(({ setV8Flags }) => setV8Flags(Promise.resolve()))`;
 
 test('V8 knows all flags that the program sets', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, ['--v8-options'], { maxBuffer: 2 ** 24 });
