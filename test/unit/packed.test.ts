@@ -41,7 +41,10 @@ test('a text of any size comes back, also where zlib makes it in several pieces'
     Array.from({ length: count }, (_, at) => hash('sha256', String(at), 'hex'));
   const noise = hashes(1_100).join('');
   for (const size of [126, 127, 1_023, 1_024, 1_025, 2_050, 8_192, 16_381, 16_382, 16_383, 16_384, 65_534]) {
-    for (const text of [JSON.stringify(noise.slice(0, size)), JSON.stringify('filled '.repeat(9_400).slice(0, size))]) {
+    for (const text of [
+      JSON.stringify(noise.slice(0, size)),
+      JSON.stringify('filled '.repeat(9_400).slice(0, size)),
+    ]) {
       const packed = pack(text);
       expect(packed.startsWith(`~${size + 2}~`), String(size)).toBe(true);
       expect(unpack(packed)).toBe(text);
