@@ -7,7 +7,7 @@ import { runInNewContext } from 'node:vm';
 const GROWTH_PERCENT = { least: 25, most: 100 } as const;
 
 /** A busy process lets the old space grow by so many bytes, within those shares. */
-const BUSY_GROWTH_BYTES = 48 * 2 ** 20;
+const BUSY_GROWTH_BYTES = 24 * 2 ** 20;
 
 /** A process is busy while less time than this passes from one collection of the old space to the next. */
 const BUSY_MS = 10_000;
