@@ -52,6 +52,29 @@ test('what the start alone has used is given back, and the old space grows by li
   ]);
 });
 
+test('a start that takes long has its heap collected and limited meanwhile, and gets no other flag', async () => {
+  const program = `
+    const v8 = require('node:v8');
+    const { constants, PerformanceObserver } = require('node:perf_hooks');
+    const flags = [];
+    const setFlag = v8.setFlagsFromString;
+    v8.setFlagsFromString = (flag) => { flags.push(flag); setFlag(flag); };
+    require('node:module').syncBuiltinESMExports();
+    const alive = setInterval(() => {}, 1_000);
+    new PerformanceObserver((list) => {
+      const all = constants.NODE_PERFORMANCE_GC_FLAGS_ALL_AVAILABLE_GARBAGE;
+      if (!list.getEntries().some(({ detail }) => (detail.flags & all) !== 0)) return;
+      clearInterval(alive);
+      console.log(JSON.stringify(flags));
+    }).observe({ entryTypes: ['gc'] });
+    ${SET_FLAGS.replace('Promise.resolve()', 'new Promise(() => {})')};
+  `;
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, ['-e', program]);
+  expect(stderr).toBe('');
+  const [lines] = stdout.split('\n');
+  expect(JSON.parse(lines ?? '')).toEqual(['--heap-growing-percent=25', '--expose-gc', '--no-expose-gc']);
+});
+
 test('a second start reuses the code that the first has compiled, though that sets flags later', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-code-'));
   const program = `import(${JSON.stringify(START)}).then(() => ${SET_FLAGS})`;
