@@ -10,6 +10,23 @@ const START = resolve(import.meta.dirname, '../../src/commands/start.ts');
 
 const SET_FLAGS = `import(${JSON.stringify(MODULE)}).then(({ setV8Flags }) => setV8Flags(Promise.resolve()))`;
 
+/** Stores the flags that a program sets in `flags`, and calls `onCollected` after a collection of all garbage. */
+const NOTE_FLAGS = `
+  const v8 = require('node:v8');
+  const { constants, PerformanceObserver } = require('node:perf_hooks');
+  const flags = [];
+  const setFlag = v8.setFlagsFromString;
+  v8.setFlagsFromString = (flag) => { flags.push(flag); setFlag(flag); };
+  require('node:module').syncBuiltinESMExports();
+  const alive = setInterval(() => {}, 1_000);
+  const onCollected = (then) => new PerformanceObserver((list) => {
+    const forced = constants.NODE_PERFORMANCE_GC_FLAGS_FORCED | constants.NODE_PERFORMANCE_GC_FLAGS_ALL_AVAILABLE_GARBAGE;
+    if (!list.getEntries().some(({ detail }) => (detail.flags & forced) !== 0)) return;
+    clearInterval(alive);
+    then();
+  }).observe({ entryTypes: ['gc'] });
+`;
+
 test('V8 knows all flags that the program sets', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, ['--v8-options'], { maxBuffer: 2 ** 24 });
   const supported = new Set(stdout.match(/--[a-z][a-z-]+/g));
@@ -21,25 +38,14 @@ test('V8 knows all flags that the program sets', async () => {
 test('what the start alone has used is given back, and the old space grows by little from then on', async () => {
   // Another observer of collections, as the daemon's metrics, makes those before known to a later one.
   const program = `
-    const v8 = require('node:v8');
-    const { constants, PerformanceObserver } = require('node:perf_hooks');
-    const flags = [];
-    const setFlag = v8.setFlagsFromString;
-    v8.setFlagsFromString = (flag) => { flags.push(flag); setFlag(flag); };
-    require('node:module').syncBuiltinESMExports();
+    ${NOTE_FLAGS}
     const youngMb = () => v8.getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space').space_size / 2 ** 20;
     for (let held = [], at = 0; at < 2_000_000; at++) {
       held.push({ at });
       if (held.length === 200_000) held = [];
     }
     const before = youngMb();
-    const alive = setInterval(() => {}, 1_000);
-    new PerformanceObserver((list) => {
-      const forced = constants.NODE_PERFORMANCE_GC_FLAGS_FORCED | constants.NODE_PERFORMANCE_GC_FLAGS_ALL_AVAILABLE_GARBAGE;
-      if (!list.getEntries().some(({ detail }) => (detail.flags & forced) !== 0)) return;
-      clearInterval(alive);
-      setTimeout(() => console.log(JSON.stringify({ before, after: youngMb(), flags })), 200);
-    }).observe({ entryTypes: ['gc'] });
+    onCollected(() => setTimeout(() => console.log(JSON.stringify({ before, after: youngMb(), flags })), 200));
     ${SET_FLAGS};
   `;
   const { stdout, stderr } = await promisify(execFile)(process.execPath, ['-e', program]);
@@ -54,22 +60,13 @@ test('what the start alone has used is given back, and the old space grows by li
 
 test('a start that takes long has its heap collected and limited meanwhile, and gets no other flag', async () => {
   const program = `
-    const v8 = require('node:v8');
-    const { constants, PerformanceObserver } = require('node:perf_hooks');
-    const flags = [];
-    const setFlag = v8.setFlagsFromString;
-    v8.setFlagsFromString = (flag) => { flags.push(flag); setFlag(flag); };
-    require('node:module').syncBuiltinESMExports();
-    const alive = setInterval(() => {}, 1_000);
-    new PerformanceObserver((list) => {
-      const all = constants.NODE_PERFORMANCE_GC_FLAGS_ALL_AVAILABLE_GARBAGE;
-      if (!list.getEntries().some(({ detail }) => (detail.flags & all) !== 0)) return;
-      clearInterval(alive);
-      console.log(JSON.stringify(flags));
-    }).observe({ entryTypes: ['gc'] });
+    ${NOTE_FLAGS}
+    onCollected(() => console.log(JSON.stringify(flags)));
     ${SET_FLAGS.replace('Promise.resolve()', 'new Promise(() => {})')};
   `;
-  const { stdout, stderr } = await promisify(execFile)(process.execPath, ['-e', program]);
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, ['-e', program], {
+    timeout: 60_000,
+  });
   expect(stderr).toBe('');
   const [lines] = stdout.split('\n');
   expect(JSON.parse(lines ?? '')).toEqual(['--heap-growing-percent=25', '--expose-gc', '--no-expose-gc']);

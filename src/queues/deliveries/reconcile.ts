@@ -120,8 +120,11 @@ type ReconcileContext = {
 
 const EVERY_MS = 5_000;
 
-/** Receivers whose queues are compared concurrently: a start waits for that, and a round trip is slow under load. */
-const RECEIVERS_AT_ONCE = 50;
+/**
+ * Receivers whose queues are compared concurrently: a start waits for that, and a round trip is slow under load. With more,
+ * Redis runs their scripts one after the other, for 30 ms and longer, while all other clients wait.
+ */
+const RECEIVERS_AT_ONCE = 16;
 
 /** Receivers whose expired events are dropped in one check, and concurrently: those behind the log read a piece of it each. */
 const TRIMMED_PER_CHECK = 100;
