@@ -15,9 +15,18 @@ import { renderEvent } from '../domain/events/make-event.ts';
 import { storableText } from '../domain/json.ts';
 import { asSubjectId, eventKind, foldHex, parseSubjectId } from '../domain/subjects/subject.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
+import type { DeliveryFact, DeliveryStore } from '../store/deliveries.ts';
 import type { Registry } from '../store/registry.ts';
 import type { ChangedSubject, SubjectEntry, SubjectStore } from '../store/subjects.ts';
-import type { BookedEvent, BookedTransfer, BookWriter, Intake, Place } from './book-store.ts';
+import type {
+  BookedEvent,
+  BookedTransfer,
+  BookStore,
+  BookWriter,
+  FollowedDelivery,
+  Intake,
+  Place,
+} from './book-store.ts';
 
 /** An observation to ingest, with its entry in the log and its receivers. */
 export type FeedItem = { observation: Observation; entry: string; receivers: readonly string[] };
@@ -74,6 +83,15 @@ export async function ingest(
     ),
   });
   return { ingested: intakes.length, expired };
+}
+
+const MOST_NAMED = 3;
+
+/** Names transfers whose observations were omitted. */
+export function expiredText(subjects: readonly string[]): string {
+  const named = [...new Set(subjects)];
+  const more = named.length > MOST_NAMED ? ` and ${named.length - MOST_NAMED} more` : '';
+  return `events of transfers that the books had removed (books.retention) are not in them: ${named.slice(0, MOST_NAMED).join(', ')}${more}`;
 }
 
 /** Longest subject that is a key unchanged: an index of Postgres accepts no row beyond some 2,700 bytes. */
@@ -203,4 +221,63 @@ async function readOne(
   };
   const rendered = renderEvent(event, claimKeys, await registry.subscriptions(claimKeys), directory);
   return { observation: observationOf(rendered, event), entry: lastEntry ?? '0-0', receivers: [], lastEntry };
+}
+
+/** Most deliveries per check, and most checks in one round, so that other work can run. */
+const LOOKED_AT_TOGETHER = 200;
+const MOST_LOOKS = 10;
+
+/** Waits between two checks of a delivery that is not done. */
+const LEAST_MS = 1_000;
+const MOST_MS = 3_600_000;
+
+/** A delivery without a fact whose event is older is no longer checked. */
+const GONE_AFTER_MS = 86_400_000;
+
+/**
+ * Checks due deliveries, and notes those that were done. An open one is checked less and less often, but again when the day is
+ * closed (`closesMs`): that report names the open ones. Returns whether all due deliveries were checked.
+ */
+export async function readDeliveries(
+  books: BookStore,
+  deps: { place: Place; deliveries: DeliveryStore; nowMs: number; closesMs: number },
+): Promise<boolean> {
+  for (let pass = 0; pass < MOST_LOOKS; pass += 1) {
+    const due = await books.dueDeliveries(deps.nowMs, LOOKED_AT_TOGETHER);
+    if (due.length > 0) await readStates(books, due, deps);
+    if (due.length < LOOKED_AT_TOGETHER) return true;
+  }
+  return false;
+}
+
+async function readStates(
+  books: BookStore,
+  due: readonly FollowedDelivery[],
+  {
+    place,
+    deliveries,
+    nowMs,
+    closesMs,
+  }: { place: Place; deliveries: DeliveryStore; nowMs: number; closesMs: number },
+): Promise<void> {
+  const facts = await Promise.all(due.map(({ receiver, eventId }) => deliveries.fact(receiver, eventId)));
+  const noted = due.map((one, index) => {
+    const fact = facts[index] ?? null;
+    const ageMs = Math.max(0, nowMs - one.eventMs);
+    if (fact?.outcome === 'delivered') {
+      const deliveredMs = fact.deliveredAt ?? fact.attempts.at(-1)?.atMs ?? nowMs;
+      return { ...one, state: 'delivered', deliveredMs, checkMs: null };
+    }
+    const isGone = fact === null && ageMs > GONE_AFTER_MS;
+    const waitMs = Math.min(MOST_MS, Math.max(LEAST_MS, ageMs / 4));
+    const nextMs = Math.round(nowMs + waitMs);
+    const checkMs = isGone ? null : nowMs < closesMs ? Math.min(nextMs, closesMs) : nextMs;
+    return { ...one, state: isGone ? 'gone' : stateOf(fact), deliveredMs: null, checkMs };
+  });
+  await books.move({ from: place, to: place }, (writer) => writer.noteDeliveries(noted));
+}
+
+function stateOf(fact: DeliveryFact | null): string {
+  if (fact === null || (fact.outcome === 'pending' && fact.tries === 0)) return 'waiting';
+  return fact.outcome === 'dead' ? 'dead' : 'retrying';
 }

@@ -14,13 +14,6 @@ export function rulesText({ closeAfterMs, checked }: DayRules): string {
   return JSON.stringify({ closeAfterMs, checked: [...checked].sort() });
 }
 
-/** Gives the current rules to the days that an older version closed: from here on they stay. */
-export async function storeRules(database: Database, rules: DayRules): Promise<void> {
-  await database.write((sql) =>
-    sql.run('UPDATE books_closed_days SET rules = ? WHERE rules IS NULL', [rulesText(rules)]),
-  );
-}
-
 /** Returns the rules of a closed day, or null. Another zone's day has those of the books' day in which it ends. */
 export async function rulesAt(
   sql: Sql,

@@ -6,14 +6,8 @@ import type { Config } from '../config/config.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Funding, LogOwner } from '../domain/proof/log-owner.ts';
 import { PAYMENTS, PROOF, TX_STATE, type TxState } from '../domain/proof/proof.ts';
-import type { Statement } from '../domain/proof/statement.ts';
-import {
-  judge,
-  tokenRules,
-  UNCHECKED_REASONS,
-  type Verdict,
-  WAITING_REASONS,
-} from '../domain/proof/verdict.ts';
+import { type Statement, tokenRules } from '../domain/proof/statement.ts';
+import { judge, UNCHECKED_REASONS, type Verdict, WAITING_REASONS } from '../domain/proof/verdict.ts';
 import { localHashesOf, promisedBy } from '../domain/quotes/promised.ts';
 import { asSubjectId, parseSubjectId, type SubjectId, subjectOfRecord } from '../domain/subjects/subject.ts';
 import { BadInputError, BadSettingError, TryAgainError } from '../exit.ts';

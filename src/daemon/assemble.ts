@@ -6,7 +6,7 @@ import { BooksReader } from '../books/reader.ts';
 import { type ChainReader, createChainReaders } from '../chains/chain-readers.ts';
 import type { EndpointCall } from '../chains/endpoint.ts';
 import type { Config } from '../config/config.ts';
-import { tokenRules } from '../domain/proof/verdict.ts';
+import { tokenRules } from '../domain/proof/statement.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { createNotifier, type NotifierOptions } from '../notifiers/create-notifier.ts';
 import type { EventUrl } from '../notifiers/notifier.ts';

@@ -58,7 +58,6 @@ export class LearnedStore {
       ...Object.fromEntries(estimates),
       [ESTIMATED_AT]: String(atMs),
     });
-    await this.#redis.persist(this.#keys.estimates);
   }
 
   async estimates(): Promise<Map<string, number>> {

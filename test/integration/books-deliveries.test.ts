@@ -1,5 +1,5 @@
 import { expect, inject, test } from 'vitest';
-import { readDeliveries } from '../../src/books/feed.ts';
+import { readDeliveries } from '../../src/books/observations.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
 import { Keys } from '../../src/store/keys.ts';

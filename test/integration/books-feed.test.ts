@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { BookStore, OvertakenError } from '../../src/books/book-store.ts';
-import { Feed } from '../../src/books/feed.ts';
+import { Feed } from '../../src/books/books.ts';
 import { BooksReader } from '../../src/books/reader.ts';
 import { type Database, prepareTables } from '../../src/books/sql/database.ts';
 import { openSqlite } from '../../src/books/sql/sqlite.ts';

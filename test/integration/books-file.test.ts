@@ -82,14 +82,3 @@ test('names the expected file where there is no readable one', async () => {
   );
   await database.close();
 });
-
-test('makes no report from tables that a newer version wrote', async () => {
-  const books = await BooksStage.open();
-  later(() => books.discard());
-  await books.database.write((sql) => sql.run('UPDATE books_version SET version = 99'));
-  await expect(books.reader().report({ day: '2026-11-21' }, FIRST_MS + 60_000)).rejects.toMatchObject({
-    name: 'BooksDatabaseError',
-    message: expect.stringContaining('found books of version 99'),
-    retryable: false,
-  });
-});

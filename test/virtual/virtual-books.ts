@@ -1,5 +1,5 @@
 import { BookStore } from '../../src/books/book-store.ts';
-import { Feed, type FeedSources } from '../../src/books/feed.ts';
+import { Feed, type FeedSources } from '../../src/books/books.ts';
 import { BooksReader } from '../../src/books/reader.ts';
 import type { Database } from '../../src/books/sql/database.ts';
 import { prepareTables } from '../../src/books/sql/database.ts';

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
-import type { FeedSources } from '../../src/books/feed.ts';
+import type { FeedSources } from '../../src/books/books.ts';
 import { ConfigFile } from '../../src/config/file/config-file.ts';
 import { AddedReceivers } from '../../src/daemon/added-receivers.ts';
 import { Daemon } from '../../src/daemon/daemon.ts';

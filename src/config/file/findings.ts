@@ -147,22 +147,12 @@ export function findingsOf(issue: z.core.$ZodIssue, context: FindingContext): Fa
   }
 }
 
-/** Keys that have another place now. */
-const MOVED: ReadonlyMap<string, string> = new Map([
-  ['upstream.vaultPath', 'upstream.gateway.paths.vault'],
-  ['upstream.vaultChainParam', 'upstream.gateway.chainParam'],
-  ['upstream.gaslessJobPath', 'upstream.gateway.paths.job'],
-]);
-
 /** A slip such as `{ token:abc }` turns a secret into a key: a key that may be one is not shown. */
 function unknownKey(
   path: (string | number)[],
   { allowed, tree, hiding }: FindingContext & { allowed: string[] },
 ): Fault {
   const key = String(path.at(-1));
-  const moved = MOVED.get(path.join('.'));
-  if (moved !== undefined)
-    return { path, expected: `the key ${moved}`, found: 'a key of earlier versions', atKey: true };
   const nearest = nearestKey(key, allowed);
   const isWord = /^[A-Za-z][A-Za-z_-]{0,39}$/.test(key);
   const all = allowed.join(', ');

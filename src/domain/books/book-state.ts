@@ -14,10 +14,10 @@ export const PROOF_STATE = z.object({
   outcome: z.enum(['verified', 'disputed', 'unproven']),
   payment: z.string().nullable(),
   /** The checked transaction; null when the event has none. */
-  txHash: z.string().nullable().default(null),
+  txHash: z.string().nullable(),
   /** The checked statement as text (`statedText`); null when the event has none. */
-  stated: z.string().nullable().default(null),
-  /** For a refund: base units sent by then; absent in books of an older version. */
+  stated: z.string().nullable(),
+  /** For a refund: base units sent by then; absent when the event's record states no such payment. */
   sent: z.string().nullable().exactOptional(),
   reason: z.string().nullable(),
   isSingleSource: z.boolean(),
@@ -46,8 +46,8 @@ export const BOOK_STATE = z.object({
   transfer: REPORTED,
   fundedAtMs: z.number().nullable(),
   endedAtMs: z.number().nullable(),
-  /** Booking time of the upstream's last change, ms: its next is booked no earlier. Null in books of an older version. */
-  reportedMs: z.number().nullable().default(null),
+  /** Booking time of the upstream's last change, ms: its next is booked no earlier. Null before the first is booked. */
+  reportedMs: z.number().nullable(),
   isOverdue: z.boolean(),
   isGone: z.boolean(),
   /** True for a deposit address whose money is counted with the intent that it names. */

@@ -314,8 +314,6 @@ export const STORED_EVENT = z.looseObject({
   data: z.looseObject({
     ...FACTS,
     subject: z.looseObject(SUBJECT),
-    // Events stored before there were epochs belong to the first one.
-    epoch: STATE.epoch.default(1),
     record: PARSED,
     before: PARSED.exactOptional(),
   }),

@@ -123,3 +123,46 @@ export const PROOF = z.object({
 });
 
 export type Proof = z.infer<typeof PROOF>;
+
+/** All evidence of a verdict as text: the block, the token's moves, and the signs of hidden ones. */
+export function evidenceOf(found: Found, token: string | null): string {
+  const { block, succeeded, moves, fulfilled, burns, isPartial } = found;
+  const own = moves.filter((move) => move.token === token).sort((a, b) => a.index - b.index);
+  const values = own.map(({ from, to, amount, index, account, mayHaveFee, isNetted }) => [
+    index,
+    from,
+    to,
+    amount,
+    account ?? null,
+    mayHaveFee ?? false,
+    isNetted ?? false,
+  ]);
+  const hashes = fulfilled === null ? null : [...new Set(fulfilled)].sort();
+  const { number, hash, timestamp } = block;
+  return JSON.stringify([
+    number,
+    hash,
+    timestamp,
+    succeeded,
+    values,
+    hashes,
+    burns?.received ?? [],
+    isPartial ?? false,
+  ]);
+}
+
+/** True for a move to one of some recipients, or to an account of theirs. */
+export function isTo({ to, account }: Move, recipients: readonly string[]): boolean {
+  return recipients.includes(to) || (account !== undefined && recipients.includes(account));
+}
+
+/** Amount that possible recipients got: all sent to known ones, else everybody's net gains, passed-through amounts once. */
+export function gained(moves: readonly Move[], recipients: readonly string[]): bigint {
+  if (recipients.length > 0) return moves.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
+  const net = new Map<string, bigint>();
+  for (const { from, to, amount } of moves) {
+    net.set(to, (net.get(to) ?? 0n) + BigInt(amount));
+    if (from !== null) net.set(from, (net.get(from) ?? 0n) - BigInt(amount));
+  }
+  return [...net.values()].reduce((sum, value) => (value > 0n ? sum + value : sum), 0n);
+}

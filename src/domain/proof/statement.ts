@@ -1,6 +1,7 @@
 import { isJsonObject, type JsonObject } from '../json.ts';
 import { amountOf, wordOf } from '../quotes/promised.ts';
 import { foldHex, parseSubjectId, type SubjectId } from '../subjects/subject.ts';
+import { type AddedToken, COMMON_NAMES, extendDirectory, tokenKey } from '../transfers/chains.ts';
 import { type Leg, readTransfer } from '../transfers/transfer.ts';
 import type { Payment } from './proof.ts';
 
@@ -173,4 +174,43 @@ function refundedTo(chainId: string, { promised }: RecipientFacts): string[] {
 function ofKind(token: string | null, named: readonly string[]): string[] {
   const isEvm = token === null || isEvmAddress(token);
   return [...new Set(named.filter((one) => isEvmAddress(one) === isEvm).map(foldHex))];
+}
+
+/** Rules about the tokens of one chain. */
+export type TokenRules = {
+  /** True when a token is in the user's list or in the packaged one. */
+  isListed(token: string): boolean;
+  /** True when a token moves as its logs state: it neither rebases nor takes fees. */
+  isCheckable(token: string): boolean;
+};
+
+/**
+ * Well-known tokens whose logs do not show the received amount: balances change by themselves (stETH, AMPL, OUSD,
+ * USDM), or the contract may take a fee (PAXG). They are listed only if the user lists them.
+ */
+const NOT_CHECKABLE: readonly (readonly [chainId: string, address: string])[] = [
+  ['1', '0xae7ab96520DE3A18E5e111B5EaAb095312D7fE84'],
+  ['1', '0xD46bA6D942050d489DBd938a2C909A5d5039A161'],
+  ['1', '0x2A8e1E676Ec238d8A992307B495b45B3fEAa5e86'],
+  ['1', '0x59D9356E565Ab3A36dD77763Fc0d87fEaf85508C'],
+  ['10', '0x59D9356E565Ab3A36dD77763Fc0d87fEaf85508C'],
+  ['8453', '0x59D9356E565Ab3A36dD77763Fc0d87fEaf85508C'],
+  ['42161', '0x59D9356E565Ab3A36dD77763Fc0d87fEaf85508C'],
+  ['1', '0x45804880De22913dAFE09f4980848ECE6EcbAf78'],
+];
+
+/** The checked tokens of a chain: of the config and the packaged list, not of the upstream, whose statements are checked. */
+export function tokenRules(config: {
+  tokens: readonly AddedToken[];
+  uncheckedTokens: readonly { chainId: string; address: string }[];
+}): (chainId: string) => TokenRules {
+  const listed = extendDirectory({ chains: [], tokens: config.tokens }, COMMON_NAMES);
+  const unchecked = new Set([
+    ...NOT_CHECKABLE.map(([chainId, address]) => tokenKey(chainId, address)),
+    ...config.uncheckedTokens.map(({ chainId, address }) => tokenKey(chainId, address)),
+  ]);
+  return (chainId) => ({
+    isListed: (token) => listed.token(chainId, token) !== null,
+    isCheckable: (token) => !unchecked.has(tokenKey(chainId, token)),
+  });
 }

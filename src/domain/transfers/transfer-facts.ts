@@ -91,7 +91,6 @@ type Changed = NonNullable<TransferFacts['changed']>[number];
 /** Changed members with their old and new values, as far as stored. */
 function changedMembers({ data }: Event): Changed[] {
   const { changes, record, before, previousStatus, status, subject } = data;
-  // Events of an older version have no old values.
   if (before === undefined || previousStatus === null) return [];
   const now = valuesAt(record, changes);
   const statusPath = parseSubjectId(subject.id) === null ? '' : statusMember(asSubjectId(subject.id));

@@ -13,8 +13,9 @@ import {
   type Statement,
   statementPrint,
   statementsOf,
+  type TokenRules,
 } from '../../domain/proof/statement.ts';
-import { judge, type TokenRules, type Verdict } from '../../domain/proof/verdict.ts';
+import { judge, type Verdict } from '../../domain/proof/verdict.ts';
 import type { Signals } from '../../signals.ts';
 import type { LastState } from '../../store/check-record.ts';
 import { CHAIN_LEFT, type CheckStore, type ClaimedCheck, type Ending } from '../../store/checks.ts';

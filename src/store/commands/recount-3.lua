@@ -1,6 +1,6 @@
 --[[
   Compares the counts of subjects with their states, and counts again where they differ. Commits count all that they store;
-  this finds data of an older version, and data that was lost or overwritten.
+  this finds data that was lost or overwritten.
 
   KEYS
     plan           hash  clock of the plan of their endpointGroup (include/plan.lua)
