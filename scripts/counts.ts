@@ -45,7 +45,7 @@ const EXCEPTIONS: readonly Exception[] = [
     reason: 'the adjective before its noun, in prose',
   },
   {
-    text: /(?<![\w-])[Pp]arts\b|\b(?:in|optional)-parts\b|\bformatToParts\b/g,
+    text: /(?<![\w-])(?:[Pp]arts|PARTS)\b|\b(?:in|optional)-parts\b|\bformatToParts\b/g,
     in: null,
     reason:
       'pieces of a text, an amount or an installation, in prose and as a variable; an interface of Intl',
@@ -62,11 +62,6 @@ const EXCEPTIONS: readonly Exception[] = [
   },
   { text: /\bsquare[\s*]+root\b/g, in: null, reason: 'mathematics' },
   { text: /\b(?:is)?KnownEvent\b/g, in: null, reason: 'public names of the package intentwatch-consumer' },
-  {
-    text: /books_forgotten\w*|"(?:taken|said)Ms"/g,
-    in: /^src\/books\/sql\/database\.ts$/,
-    reason: 'migrations have the names of earlier tables',
-  },
   {
     text: /\breading (?:the append only file|offset)\b|\bReading the manifest file\b|\bfor reading: /g,
     in: /^test\//,
@@ -175,7 +170,7 @@ function wordCount(all: readonly Source[], word: string): number {
   if (counted !== undefined) return counted.get(word) ?? 0;
   const tally = new Map<string, number>();
   for (const source of all) {
-    for (const [found] of withoutExceptions(source).matchAll(/[A-Z]?[a-z]+/g)) {
+    for (const [found] of withoutExceptions(source).matchAll(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+/g)) {
       const lower = found.toLowerCase();
       tally.set(lower, (tally.get(lower) ?? 0) + 1);
     }

@@ -34,7 +34,7 @@ const OLDEST_NODE = 24;
 const INSTALLED_NODE = 26;
 const OLDEST_REDIS = [7, 0];
 const LOCK_WAIT_MS = 15 * 60_000;
-const LOCK_LOOK_MS = 250;
+const LOCK_CHECK_MS = 250;
 
 const root = realpathSync(resolve(dirname(fileURLToPath(import.meta.url)), '..'));
 const modules = join(root, 'node_modules');
@@ -495,7 +495,7 @@ async function takeLock() {
         `${lockFolder} has been held for too long. If nothing is being installed here, type: rm -r ${lockFolder}`,
       );
     }
-    await wait(LOCK_LOOK_MS);
+    await wait(LOCK_CHECK_MS);
   }
 }
 

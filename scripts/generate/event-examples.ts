@@ -84,7 +84,7 @@ const FAILED_SUB_STATUS = {
 };
 
 /** The imported quote of the stories, as far as an event shows it. */
-const HANDED: ImportedQuote = {
+const IMPORTED: ImportedQuote = {
   subject: quoteId(UUID),
   raw: {
     id: `quote:${UUID}`,
@@ -243,7 +243,7 @@ export function exampleEvents(): Map<string, RenderedEvent> {
     }
   }
   const invalid = invalidQuote();
-  examples.set(invalid.type, renderEvent(invalid, [`order-1042|${HANDED.subject}`], SUBSCRIPTIONS));
+  examples.set(invalid.type, renderEvent(invalid, [`order-1042|${IMPORTED.subject}`], SUBSCRIPTIONS));
   for (const event of proofEvents(TRANSFER, PAID)) {
     examples.set(event.type, renderEvent(event, [`treasury|wallet:${WALLET}`], SUBSCRIPTIONS));
   }
@@ -285,7 +285,7 @@ function eventsOf(subject: SubjectId, steps: readonly StoryStep[]): Event[] {
       reported: true,
     };
     events.push(eventOf(subject, { snapshot, transition: decision.transition, before, nowMs }));
-    const event = shortEvent(subject, snapshot, promisedBy(HANDED));
+    const event = shortEvent(subject, snapshot, promisedBy(IMPORTED));
     if (event === null) continue;
     snapshot = { ...snapshot, sequence: snapshot.sequence + 1, flags: [...snapshot.flags, event.flag] };
     events.push(flaggedEvent(subject, { snapshot, event, nowMs }));
@@ -302,7 +302,7 @@ function passTime(
   let snapshot = before;
   const events: Event[] = [];
   const isQuote = subjectKind(subject) === 'quote';
-  const imported = isQuote ? { quote: HANDED, verdict: 'valid' as const } : null;
+  const imported = isQuote ? { quote: IMPORTED, verdict: 'valid' as const } : null;
   const context = {
     overdue: [{ after: OVERDUE_AFTER_MS, ms: OVERDUE_AFTER_MS }],
     warnBeforeMs: [WARN_BEFORE_MS],
@@ -336,7 +336,11 @@ function invalidQuote(): Event {
     reason: 'found 8453, but the quote was signed for chain 10',
     recovered: '0x19e7e376e7c213b7e7e7e46cc70a5dd086daff2a',
   } as const;
-  return flaggedEvent(HANDED.subject, { snapshot, event: signatureInvalid(HANDED, flaw, snapshot), nowMs });
+  return flaggedEvent(IMPORTED.subject, {
+    snapshot,
+    event: signatureInvalid(IMPORTED, flaw, snapshot),
+    nowMs,
+  });
 }
 
 /** Expected ends of stages, for an upstream that behaves as expected before any observation. */
@@ -375,7 +379,7 @@ function eventOf(
     waitingSince: before.waitingSince,
     before: transition.previousStatus === null ? null : before.record,
     // The quote of the stories is imported: its transfer is reported with the promised values.
-    promised: isPromised(subject, transition) ? promisedBy(HANDED) : null,
+    promised: isPromised(subject, transition) ? promisedBy(IMPORTED) : null,
     fundedAt: fundedAt(subject, snapshot),
     expectedBy: expectedBy({ subject, snapshot, nowMs }, (_, watch) => EXPECTED[watch]),
     nowMs,
@@ -384,7 +388,7 @@ function eventOf(
 
 function isPromised(subject: SubjectId, { type }: Transition): boolean {
   if (type === 'quote.signature_invalid') return false;
-  return subject === HANDED.subject || subject === asSubjectId(`intent:${HASH}`);
+  return subject === IMPORTED.subject || subject === asSubjectId(`intent:${HASH}`);
 }
 
 /** An answer in the shape of the endpoint that knows the subject. */

@@ -60,7 +60,7 @@ intent.unknown | The upstream no longer knows a transfer that it knew. | ${CONFI
 intent.short | Less was delivered than the minimum of its quote: \`data.transfer.shortfall\` has the amount. | once, with the first record that shows the delivery; only where the quote was imported and is valid, for amounts of one token on one chain
 intent.verified | The chain shows a payment that the upstream stated: \`data.proof\` names it, and what of it was checked. | once per statement, when the block is final; only on chains with RPC endpoints. The claim is that the log moved so much
 intent.disputed | The chain does not show a payment as it was stated: \`data.proof.reason\` has the reason. | likewise; only when two endpoints on two hosts agree
-intent.unproven | The chain does not have the transaction that was stated. | an hour after it should have been final, when two synced endpoints do not have it
+intent.unproven | The chain does not have the stated transaction, or nothing there ties it to the transfer (\`reason: not-tied\`). | an hour after it should have been final, when two synced endpoints do not have it; \`not-tied\` when the delivery of a local intent is final and its burn is missing, not pinned or of version 2
 intent.overdue | It is still under way after \`overdueAfter\`, or after what was learned of its route. | once per stage, \`overdueAfter\` after the first \`updatedAt\` seen in it
 
 quote.active | The quote is known and not funded. | it is first seen

@@ -224,8 +224,8 @@ async function readOne(
 }
 
 /** Most deliveries per check, and most checks in one round, so that other work can run. */
-const LOOKED_AT_TOGETHER = 200;
-const MOST_LOOKS = 10;
+const CHECKED_TOGETHER = 200;
+const MOST_PASSES = 10;
 
 /** Waits between two checks of a delivery that is not done. */
 const LEAST_MS = 1_000;
@@ -242,10 +242,10 @@ export async function readDeliveries(
   books: BookStore,
   deps: { place: Place; deliveries: DeliveryStore; nowMs: number; closesMs: number },
 ): Promise<boolean> {
-  for (let pass = 0; pass < MOST_LOOKS; pass += 1) {
-    const due = await books.dueDeliveries(deps.nowMs, LOOKED_AT_TOGETHER);
+  for (let pass = 0; pass < MOST_PASSES; pass += 1) {
+    const due = await books.dueDeliveries(deps.nowMs, CHECKED_TOGETHER);
     if (due.length > 0) await readStates(books, due, deps);
-    if (due.length < LOOKED_AT_TOGETHER) return true;
+    if (due.length < CHECKED_TOGETHER) return true;
   }
   return false;
 }

@@ -1,7 +1,7 @@
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { z } from 'zod';
 import type { DayRules } from '../domain/books/report.ts';
-import type { Database, Row, Sql } from './sql/database.ts';
+import type { Row, Sql } from './sql/database.ts';
 
 const RULES = z
   .string()

@@ -71,7 +71,7 @@ async function readDefinition(file: string): Promise<JsonObject> {
 }
 
 const ENABLING_MS = 10_000;
-const LOOK_EVERY_MS = 200;
+const CHECK_EVERY_MS = 200;
 
 /** `receivers`: prints the state of every receiver, and acts on one. */
 export function receiversCommand(): Command {
@@ -179,7 +179,7 @@ async function act(word: keyof typeof RECEIVER_ACTIONS, name: string, options: D
   let { body, raw } = await client.call(RECEIVER_ACTIONS[word], { params: { name } });
   const endMs = performance.now() + ENABLING_MS;
   while (body.state === 'enabling' && performance.now() < endMs) {
-    await sleep(LOOK_EVERY_MS);
+    await sleep(CHECK_EVERY_MS);
     ({ body, raw } = await client.call(readOneReceiver, { params: { name } }));
   }
   const text = `${name}: ${describeState(body)}`;

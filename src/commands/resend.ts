@@ -15,7 +15,7 @@ type ResendInput = DaemonOptions & {
   wait: boolean;
 };
 
-const LOOK_EVERY_MS = 500;
+const CHECK_EVERY_MS = 500;
 
 /** `resend`: sends events again, under their ids. */
 export function resendCommand(): Command {
@@ -90,7 +90,7 @@ async function watch(client: ApiClient, resends: readonly Resend[], options: Res
   for (const { receiver, replay, log } of resends) {
     let now = (await client.call(readReplay, { params: { id: replay } })).body;
     while (!now.ended && !isStopped) {
-      await Promise.race([stop.wait, sleep(LOOK_EVERY_MS)]);
+      await Promise.race([stop.wait, sleep(CHECK_EVERY_MS)]);
       now = (await client.call(readReplay, { params: { id: replay } })).body;
     }
     ended.push(log === undefined ? now : { ...now, log });

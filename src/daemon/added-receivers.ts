@@ -7,7 +7,7 @@ import type { OriginOf } from '../operations/receivers.ts';
 import { type AddedReceiverStore, Encryption } from '../store/added-receivers.ts';
 
 /** Interval of testing whether another process has changed the receivers. */
-const LOOK_EVERY_MS = 1_000;
+const CHECK_EVERY_MS = 1_000;
 
 type AddedReceiversDeps = {
   store: AddedReceiverStore;
@@ -27,7 +27,7 @@ export class AddedReceivers {
   constructor(deps: AddedReceiversDeps) {
     this.#deps = deps;
     this.#checking = new Duty({
-      everyMs: LOOK_EVERY_MS,
+      everyMs: CHECK_EVERY_MS,
       isShared: true,
       run: () => this.#check(),
       onError: (error) => deps.log.warn({ error }, 'receivers.error'),

@@ -27,8 +27,8 @@ import {
 } from './config-changes.ts';
 
 /** Interval of checking the config's files, which is longer for very many files. */
-const LOOK_EVERY_MS = 1_000;
-const LOOK_PER_FILE_MS = 2;
+const CHECK_EVERY_MS = 1_000;
+const CHECK_PER_FILE_MS = 2;
 
 /** Wait before a refused file is tried again, twice as long each time: its reason may pass. */
 const RETRY_MS = 2_000;
@@ -87,7 +87,7 @@ export class ConfigReloads {
   constructor(deps: ReloadDeps) {
     this.#deps = deps;
     this.#checking = new Duty({
-      everyMs: LOOK_EVERY_MS,
+      everyMs: CHECK_EVERY_MS,
       isShared: true,
       run: async () => {
         await this.check();
@@ -112,7 +112,7 @@ export class ConfigReloads {
   }
 
   #wait(): { waitMs: number } {
-    return { waitMs: Math.max(LOOK_EVERY_MS, this.#deps.source.size * LOOK_PER_FILE_MS) };
+    return { waitMs: Math.max(CHECK_EVERY_MS, this.#deps.source.size * CHECK_PER_FILE_MS) };
   }
 
   /** Checks once, and reads the files if they changed, a refused one is due again or a held one was confirmed. */

@@ -128,7 +128,7 @@ function timesOf(condition: ReceiverCondition) {
   };
 }
 
-const LOOKED_AT = 100;
+const MOST_READ = 100;
 
 /**
  * Time of the oldest event that a receiver has not accepted (Redis time, ms); null where there is none, or none among the first
@@ -143,7 +143,7 @@ export async function oldestUndelivered(
   const { name } = receiver;
   if (oldestId === null) {
     const cursor = await lease.cursor(name);
-    return (await behindCursor(receiver, { cursor, counted: LOOKED_AT }, deps)).oldestMs;
+    return (await behindCursor(receiver, { cursor, counted: MOST_READ }, deps)).oldestMs;
   }
   const fact = await deliveries.fact(name, oldestId);
   const writtenMs = fact === null || fact.replay !== null ? null : Number(fact.entry.split('-')[0]);

@@ -212,7 +212,7 @@ function combineWrites(redis: Redis): void {
  * that was failed over must be dropped within 15 s, also when its successor comes just after we have sent a command.
  */
 const SILENCE_MS = 7_000;
-const LOOK_EVERY_MS = 1_000;
+const CHECK_EVERY_MS = 1_000;
 
 /**
  * Ends a connection on which an answer is overdue, so that the client connects anew: to the same server when it is back, or to
@@ -233,12 +233,12 @@ function leaveWhenSilent(redis: Redis, onSilent: (reason: string) => void = () =
       checks = 0;
     });
     stop();
-    stop = repeatTogether(LOOK_EVERY_MS, () => {
+    stop = repeatTogether(CHECK_EVERY_MS, () => {
       const command = redis.commandQueue.peekFront()?.command;
       checks = command === undefined ? 0 : checks + 1;
       const blockMs = command instanceof Command ? (command.extractBlockingTimeout() ?? 0) : 0;
       const allowedMs = SILENCE_MS + blockMs;
-      if (checks * LOOK_EVERY_MS < allowedMs) return;
+      if (checks * CHECK_EVERY_MS < allowedMs) return;
       stop();
       const reason = `no answer for ${allowedMs / 1_000} s`;
       onSilent(reason);

@@ -125,7 +125,7 @@ export type EndedAttempt = {
 /** The stored outcome of an attempt. `moved`: a move of the receiver that the operator is notified of. */
 export type Recorded = { outcome: DeliveryOutcome; moved: ReceiverMove | null };
 
-const ATTEMPTS_KEPT = 12;
+const ATTEMPTS_STORED = 12;
 
 const CHUNK = 500;
 
@@ -306,7 +306,7 @@ export class DeliveryStore {
         order,
         subject: operatorSubject('receiver', receiver),
         recovered: success === null ? '' : event('recovered', success),
-        mostAttempts: ATTEMPTS_KEPT,
+        mostAttempts: ATTEMPTS_STORED,
         deliveryPrefix: keys.delivery(receiver, ''),
         replayPrefix: keys.replay(''),
         tracked: keys.tracked,

@@ -2,9 +2,9 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
 
-const KEPT_MS = 86_400_000;
+const STORED_MS = 86_400_000;
 
-const MOST_KEPT = 10_000;
+const MOST_STORED = 10_000;
 
 /** A longer answer is not stored; the request is remembered all the same. */
 const MOST_CHARACTERS = 65_536;
@@ -34,7 +34,7 @@ export class AnswerStore {
   ): Promise<NamedRequest> {
     const { state, status, body } = await scripts.beginAnswer(this.#redis, {
       keys: { answer: this.#keys.answer(name), answers: this.#keys.answers },
-      args: { name, fingerprint, underWayMs, rememberedMs: KEPT_MS, most: MOST_KEPT },
+      args: { name, fingerprint, underWayMs, rememberedMs: STORED_MS, most: MOST_STORED },
     });
     return state === 'answered' ? { state, answer: { status: Number(status), body } } : { state };
   }
@@ -42,7 +42,7 @@ export class AnswerStore {
   async end(name: string, { status, body }: StoredAnswer): Promise<void> {
     const key = this.#keys.answer(name);
     const stored = body.length > MOST_CHARACTERS ? '' : body;
-    await this.#redis.multi().hset(key, { status, body: stored }).pexpire(key, KEPT_MS).exec();
+    await this.#redis.multi().hset(key, { status, body: stored }).pexpire(key, STORED_MS).exec();
   }
 
   /** Removes a request that failed, so that it can be made again. */

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { NewSnapshot } from '../domain/changes/next-snapshot.ts';
-import { SNAPSHOT, SNAPSHOT_DRAFT, type Snapshot } from '../domain/subjects/record.ts';
+import { NEW_SNAPSHOT, SNAPSHOT, type Snapshot } from '../domain/subjects/record.ts';
 import { packFields, unpackFields } from './packed.ts';
 import { readHash } from './stored.ts';
 
@@ -18,7 +18,7 @@ const OMITTED: ReadonlyMap<string, string> = new Map([
 
 /** Returns the fields of a snapshot in its hash, each followed by its text. */
 export function snapshotFields(snapshot: NewSnapshot): string[] {
-  const { record, ...fields } = SNAPSHOT_DRAFT.encode(snapshot);
+  const { record, ...fields } = NEW_SNAPSHOT.encode(snapshot);
   const isOmitted = (field: string, text: string): boolean =>
     text === (field === 'changedAtMs' ? fields.observedAtMs : OMITTED.get(field));
   return Object.entries({ ...fields, ...packFields('record', record) }).flatMap(([field, text = '']) =>

@@ -91,7 +91,7 @@ function padded(entry: string): string {
 }
 
 /** Most entries that are stored; beyond it the oldest are removed. They stay in the log for its retention. */
-const MOST_KEPT = 1_000;
+const MOST_STORED = 1_000;
 
 const STORED = z.tuple([z.string()], z.string());
 
@@ -110,7 +110,7 @@ export class Quarantine {
 
   /** False when it was quarantined before. */
   async add(entry: RawEntry): Promise<boolean> {
-    const args = { entry: stored(entry), atMs: entry.id.split('-')[0] ?? '0', most: MOST_KEPT };
+    const args = { entry: stored(entry), atMs: entry.id.split('-')[0] ?? '0', most: MOST_STORED };
     return scripts.quarantine(this.#redis, { keys: this.#keys, args });
   }
 

@@ -260,7 +260,7 @@ export class WalletStore {
 /** Digits per part of an amount: each part stays a number that Redis can add. */
 const PART_DIGITS = 12;
 
-const MOST_PARTS = 7;
+const MOST_FIELDS = 7;
 
 /** Whole base units, up to those of a uint256. */
 const AMOUNT = /^\d{1,78}$/;
@@ -310,7 +310,7 @@ export async function readOpenTransfers(redis: RedisClient, keys: Keys): Promise
     const [state, route = '', token = '', part] = field.split('|');
     const open = OPEN_STATES.find((one) => one === state);
     if (open === undefined || part !== undefined) return [];
-    const amount = Array.from({ length: MOST_PARTS }, (_, index) =>
+    const amount = Array.from({ length: MOST_FIELDS }, (_, index) =>
       whole(stored[`${field}|${index}`]),
     ).reduceRight((sum, one) => sum * 10n ** BigInt(PART_DIGITS) + one, 0n);
     const [chainId = '', address = ''] = token.split(':');

@@ -76,7 +76,7 @@ async function desk({ later, started }: ReturnType<typeof opening>): Promise<str
 const opened = opening();
 
 /** Changes the address between the page's first read and its listener, as a visitor on a slow machine does. */
-const CHANGED_UNHEARD = `
+const CHANGED_UNSEEN = `
   const listen = window.addEventListener;
   window.addEventListener = function (type, ...rest) {
     if (type === 'hashchange') history.replaceState(null, '', '#/receivers');
@@ -92,7 +92,7 @@ test.skipIf(CHROMIUM.skip)(
     opened.later(() => browser.close());
     const early = await browser.newPage();
     early.setDefaultTimeout(170_000);
-    await early.addInitScript(CHANGED_UNHEARD);
+    await early.addInitScript(CHANGED_UNSEEN);
     await early.goto(`${url}/`);
     await early.getByRole('heading', { name: 'Receivers', level: 1 }).waitFor();
     for (const width of [1280, 360]) {

@@ -15,7 +15,7 @@ export type Image = {
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** Instructions that describe the image, or that an engine obeys. */
-const SAID_ONLY = new Set(['LABEL', 'EXPOSE', 'HEALTHCHECK', 'VOLUME', 'CMD', 'ARG']);
+const METADATA_ONLY = new Set(['LABEL', 'EXPOSE', 'HEALTHCHECK', 'VOLUME', 'CMD', 'ARG']);
 
 /**
  * Executes a Dockerfile, each stage in a root of its own over the same base root, which represents the image that `FROM` names.
@@ -55,7 +55,7 @@ async function buildStage(
   const image: Image = { root, env: { PATH }, user: '0:0', workdir: '/', entrypoint: [] };
   for (const { keyword, rest } of stage.instructions) {
     process.stdout.write(`${keyword} ${rest}\n`);
-    if (SAID_ONLY.has(keyword)) continue;
+    if (METADATA_ONLY.has(keyword)) continue;
     switch (keyword) {
       case 'RUN':
         sh(containerCommand({ ...image, env: { HOME: '/root', ...image.env } }, ['sh', '-c', rest]));

@@ -35,7 +35,7 @@ const queryOf = ({ url }: SeenRequest, name: string): string | null =>
   new URL(url, 'http://upstream').searchParams.get(name);
 const lastSegment = ({ url }: SeenRequest): string => url.split('?')[0]?.split('/').at(-1) ?? '';
 
-const ASKED: Record<Polled, ScriptedRequest> = {
+const REQUESTED: Record<Polled, ScriptedRequest> = {
   status: {
     subscription: (count) => ({ intents: numbers(count).map((index) => hashOf(index + 1)) }),
     id: (index) => hashOf(index + 1),
@@ -100,7 +100,7 @@ const EMPTY_PAGE = 'results around it, empty';
 /** The outcome of every case, by its name. */
 async function becomes(endpoint: Polled): Promise<{ outcomes: Record<string, string>; operator: string[] }> {
   const cases = answerCases(endpoint);
-  const { subscription, id, subject, named } = ASKED[endpoint];
+  const { subscription, id, subject, named } = REQUESTED[endpoint];
   const namedBy = endpoint === 'wallet page' ? address : id;
   const byName = new Map(cases.map((one, index) => [namedBy(index), one.body(id(index))]));
   const server = await cannedServer((request) => {

@@ -74,7 +74,7 @@ async function delivering(hook: Hook, more: object = {}) {
 }
 
 /** An id of each kind, and arguments, for every command that calls a daemon. */
-const ASKING: readonly (readonly string[])[] = [
+const CLIENTS: readonly (readonly string[])[] = [
   ['ls'],
   ['show', `intent:${hashOf(9)}`],
   ['events'],
@@ -111,7 +111,7 @@ describe('every command that needs a daemon', () => {
     const { url } = await api();
     const away = `http://127.0.0.1:${await freePort()}`;
     const env = { XDG_STATE_HOME: await folder() };
-    for (const args of ASKING) {
+    for (const args of CLIENTS) {
       const none = await run(away, args, env);
       expect(none, args.join(' ')).toMatchObject({ code: 75 });
       expect(none.err).toContain(`intentwatch: no daemon answers at ${away}`);
@@ -138,7 +138,7 @@ describe('every command that needs a daemon', () => {
 
   test('lists the valid names for an unknown name', async () => {
     const { url } = await api();
-    const nobody = ASKING.filter(
+    const nobody = CLIENTS.filter(
       (args) => args.includes('nobody') && !['remove', 'rotate'].includes(args[1] ?? ''),
     );
     for (const args of nobody) {

@@ -32,7 +32,7 @@ const ROUNDS_MS = 600_000;
 /** Least time from an answer to its commit; more where the event log shows that the machine is slower. */
 const LEAST_SLACK_MS = 3_000;
 
-const ASKED = z.object({
+const REQUESTED = z.object({
   wallet: z.string().optional(),
   status: z.string().optional(),
   cursor: z.string().optional(),
@@ -58,7 +58,7 @@ async function walletsByTransfer(
 function arePolledAgain(sandbox: Sandbox, wallets: readonly string[], sinceMs: number): boolean {
   const requests = new Set<string>();
   for (const { query } of sandbox.requests(sinceMs)) {
-    const { wallet, status, cursor } = ASKED.parse(query);
+    const { wallet, status, cursor } = REQUESTED.parse(query);
     if (wallet === undefined || status !== undefined || cursor !== undefined) continue;
     requests.add(wallet.toLowerCase());
   }

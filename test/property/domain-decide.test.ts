@@ -264,7 +264,7 @@ describe('any answer', () => {
   });
 });
 
-const STANDING_WORDS = ['updated', 'step_failed', 'error', 'refund_sent'];
+const LASTING_WORDS = ['updated', 'step_failed', 'error', 'refund_sent'];
 
 describe('answers with ever newer times', () => {
   const story = fc.array(fc.record({ status: fc.constantFrom(...WORDS), content, exact: fc.boolean() }), {
@@ -291,7 +291,7 @@ describe('answers with ever newer times', () => {
           expect(transition.previousStatus).toBe(before?.status ?? null);
           sequences.push(snapshot?.sequence ?? 0);
           const word = transition.type.slice('gasless.'.length);
-          const isLasting = STANDING_WORDS.includes(word);
+          const isLasting = LASTING_WORDS.includes(word);
           if (!isLasting) reported.push(word);
           expect(isLasting).toBe(
             before !== null && before.status.toLowerCase() === transition.status.toLowerCase(),

@@ -7,12 +7,12 @@ import { createConsumer, createPostgresInbox, nodeHandler } from '../../consumer
 // POSTGRES_URL, WEBHOOK_SECRET, PORT; WITHOUT_INBOX=1 writes effects in a transaction of its own.
 
 /** Length of each of the two steps in which a crash is most likely to do harm. */
-const MOMENT_MS = 30;
+const PAUSE_MS = 30;
 
 const pool = new pg.Pool({ connectionString: process.env.POSTGRES_URL, max: 20 });
 pool.on('error', () => undefined);
 const postgres = createPostgresInbox({ pool });
-const wait = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, MOMENT_MS));
+const wait = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
 
 function emit(what: string, id: string): void {
   process.stdout.write(`${what} ${id}\n`);

@@ -42,7 +42,7 @@ const REFUND_LIES: readonly Lie[] = ['reverted', 'no-log', 'funding', 'stale', '
 /** Lies about the fulfilment: no check finds them where none is pinned. */
 const OF_FULFILMENTS = new Set<Kind | null>(['other-intent', 'forged', 'unlogged']);
 
-const TELLING = CHECKED_CHAINS.filter((chainId) => !UNPINNED.has(chainId) && !ONE_HOST.has(chainId));
+const CONCLUSIVE = CHECKED_CHAINS.filter((chainId) => !UNPINNED.has(chainId) && !ONE_HOST.has(chainId));
 
 /** One of so many transfers is refunded; of so many transfers and refunds two are lies. */
 const REFUND_EVERY = 10;
@@ -86,7 +86,7 @@ function anyOrder(seed: number, index: number): SandboxOrder {
   const kind = lieAt(KINDS, place);
   // Every other time on any chain: the run also shows that no payment is disputed where none is pinned.
   const isFoundOut = OF_FULFILMENTS.has(kind) && roundOf(KINDS, place) % 2 === 0;
-  const order = parties(random, seed, isFoundOut ? TELLING : CHECKED_CHAINS);
+  const order = parties(random, seed, isFoundOut ? CONCLUSIVE : CHECKED_CHAINS);
   const fate = chance(random, 0.2) ? ('late-details' as const) : ('settled' as const);
   if (kind !== 'unlisted-token') return { ...order, fate, ...(kind === null ? {} : { lie: kind }) };
   const chainKind = order.to === SOLANA ? 'solana' : 'evm';

@@ -119,7 +119,7 @@ const OF_RECORDS: Readonly<Record<string, RecordMutation>> = {
 };
 
 /** Mutations of a record that was requested alone: on a page, a record of another subject would count. */
-const OF_LOOK_UPS: Readonly<Record<string, RecordMutation>> = {
+const OF_SINGLE_RECORDS: Readonly<Record<string, RecordMutation>> = {
   'record of another subject': ({ stranger }) => [text(stranger)],
   'between strangers': ({ record, stranger, isList }, { junk }) =>
     isList ? [text(stranger), text(record), text(junk), 'null', text(stranger)] : [text(record)],
@@ -178,7 +178,7 @@ const draw: fc.Arbitrary<Draw> = fc.record({
 const IN_PAGES = [...Object.keys(OF_RECORDS), ...Object.keys(OF_ANSWERS)];
 
 /** The names of all mutations. */
-export const MUTATIONS: readonly string[] = [...IN_PAGES, ...Object.keys(OF_LOOK_UPS)];
+export const MUTATIONS: readonly string[] = [...IN_PAGES, ...Object.keys(OF_SINGLE_RECORDS)];
 
 /** Any mutation of a single poll. */
 export const ofLookup: fc.Arbitrary<Mutation> = fc.record({ name: fc.constantFrom(...MUTATIONS), draw });
@@ -190,7 +190,7 @@ export const ofPage: fc.Arbitrary<Mutation> = fc.record({ name: fc.constantFrom(
 export function mangled(rights: readonly Right[], { name, draw: drawn }: Mutation): Sent {
   const [first] = rights;
   if (first === undefined) throw new Error('nothing to mangle');
-  const ofRecord = OF_RECORDS[name] ?? OF_LOOK_UPS[name];
+  const ofRecord = OF_RECORDS[name] ?? OF_SINGLE_RECORDS[name];
   if (ofRecord !== undefined) {
     const records = rights.flatMap((right, index) => ofRecord(right, { ...drawn, at: drawn.at + index }));
     return ok(first.wrap(records));

@@ -81,7 +81,7 @@ export function durationField({ min, max }: { min: string; max: string }) {
     });
 }
 
-export const METADATA_ROOM = `at most ${LIMITS.metadata.bytes} bytes of metadata, as JSON in UTF-8`;
+export const METADATA_LIMIT = `at most ${LIMITS.metadata.bytes} bytes of metadata, as JSON in UTF-8`;
 
 /** True when metadata is within the limit of one subscription or tracked subject. */
 export function fitsMetadata(metadata: Record<string, string>): boolean {

@@ -18,7 +18,7 @@ import {
   durationField,
   fitsMetadata,
   flagField,
-  METADATA_ROOM,
+  METADATA_LIMIT,
   mapping,
   nameField,
   textField,
@@ -155,7 +155,7 @@ export const subscriptionSchema = mapping({
       }),
       { error: 'a mapping of text to text' },
     )
-    .refine(fitsMetadata, { error: METADATA_ROOM })
+    .refine(fitsMetadata, { error: METADATA_LIMIT })
     .prefault({})
     .meta({
       description:

@@ -29,7 +29,7 @@ const UNCONFIRMED_EVERY_MS = 15_000;
 const AFTER_ALARM_MS = 1_000;
 
 /** A status that ends tracking by default, but not in this config or not at v1 yet, is watched for a week. */
-const KEPT_OPEN_MS = 7 * 86_400_000;
+const FINAL_POLLED_MS = 7 * 86_400_000;
 
 /** Plans the next poll of a subject, counted from now, or finishes it. */
 export function nextPoll(input: CadenceInput): NextPoll {
@@ -91,9 +91,9 @@ function finishAfter({ subject, snapshot, finished }: TrackedState): number | nu
   const isEnded = endsByConfig(subject, snapshot, finished);
   const { finishAfterMs } = stageOf(subject, snapshot.status);
   // Where the open source is ahead, v1 has not shown the end yet, and may contradict it.
-  if (snapshot.ahead !== null) return isEnded || finishAfterMs === 0 ? KEPT_OPEN_MS : finishAfterMs;
+  if (snapshot.ahead !== null) return isEnded || finishAfterMs === 0 ? FINAL_POLLED_MS : finishAfterMs;
   if (isEnded) return 0;
-  return finished[subjectKind(subject)] && finishAfterMs === 0 ? KEPT_OPEN_MS : finishAfterMs;
+  return finished[subjectKind(subject)] && finishAfterMs === 0 ? FINAL_POLLED_MS : finishAfterMs;
 }
 
 /** True when the config ends tracking in the status of a subject. */

@@ -60,7 +60,7 @@ const LONG_ROUND_SECONDS = 10;
 const LEAST_ROUNDS = 2;
 
 /** When a round is shorter than a wallet's shortest wait, a listing still leaves polls to the wallet's other listings. */
-const LEAST_LOOKS = 2;
+const LEAST_LISTINGS = 2;
 
 /** Listings that show new transfers only by chance, or after a change, are polled this many times less often. */
 const STRAY_FACTOR = 6;
@@ -151,7 +151,7 @@ function bounded(
   { leastSeconds, mostSeconds }: Limits,
   { roundSeconds, finds }: { roundSeconds: number; finds: boolean },
 ): Limits {
-  const rounds = Math.max(LEAST_LOOKS * leastSeconds, mostRounds(roundSeconds) * roundSeconds);
+  const rounds = Math.max(LEAST_LISTINGS * leastSeconds, mostRounds(roundSeconds) * roundSeconds);
   if (!finds) return { leastSeconds, mostSeconds: Math.max(mostSeconds, rounds) };
   const fitting = Math.max(mostSeconds, LEAST_ROUNDS * roundSeconds);
   return { leastSeconds, mostSeconds: Math.max(leastSeconds, Math.min(fitting, rounds)) };

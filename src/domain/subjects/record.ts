@@ -86,7 +86,7 @@ const WRITTEN = {
   epoch: EPOCH,
 };
 
-export const SNAPSHOT_DRAFT = z.object(WRITTEN);
+export const NEW_SNAPSHOT = z.object(WRITTEN);
 
 /** The last accepted record of a subject as it is stored, with the notes of commits. */
 export const SNAPSHOT = z.object({

@@ -108,10 +108,10 @@ export function createWebhookNotifier(
       const durationMs = attempt.elapsedMs();
       if (attempt.isTimedOut()) {
         const reason = `no answer within ${receiver.timeoutMs} ms`;
-        return { ...NOTHING_SAID, reason, durationMs, retryAfterMs: receiver.timeoutMs };
+        return { ...NO_ANSWER, reason, durationMs, retryAfterMs: receiver.timeoutMs };
       }
       const reason = limiter.reason(describeConnectionError(error));
-      return { ...NOTHING_SAID, reason, durationMs, retryAfterMs: null };
+      return { ...NO_ANSWER, reason, durationMs, retryAfterMs: null };
     }
     const { httpStatus, retryAfter, text, ended, cut } = answer;
     if (!ended) attempt.throwIfCutOff();
@@ -139,7 +139,7 @@ export function createWebhookNotifier(
   return { deliver, close: () => connections.close() };
 }
 
-const NOTHING_SAID = {
+const NO_ANSWER = {
   outcome: 'failed',
   httpStatus: null,
   smtpCode: null,

@@ -111,7 +111,7 @@ const TOO_MANY = 429;
 const RESTING_STATUSES: ReadonlySet<number> = new Set([TOO_MANY, 502, 503, 504]);
 
 /** Characters of an answer that are stored with each attempt. The last answer is stored whole. */
-const ANSWER_KEPT = 160;
+const ANSWER_STORED = 160;
 
 /** An attempt with the times around it (Redis time, ms). */
 type JudgedAttempt = {
@@ -165,7 +165,7 @@ function restOf({ httpStatus, retryAfterMs }: JudgedAttempt['result']): number |
 /** Cuts an answer to its beginning, for the list of attempts. */
 export function cutAnswer(answer: string): string {
   const characters = [...answer];
-  return characters.length <= ANSWER_KEPT ? answer : `${characters.slice(0, ANSWER_KEPT).join('')}…`;
+  return characters.length <= ANSWER_STORED ? answer : `${characters.slice(0, ANSWER_STORED).join('')}…`;
 }
 
 /** The end of a message: its deliveries, the one that leads it, and its attempt. */

@@ -28,10 +28,10 @@ export const PLACES_AT_ONCE = 4;
 const MOST_AT_ONCE = 500;
 
 /** A receiver advances while it may open this many more deliveries: a few at a time cost as much as many. */
-const LEAST_ROOM = 100;
+const LEAST_FREE = 100;
 
 /** Open deliveries of a receiver beyond which it does not advance. */
-export const MOST_TO_ADVANCE = MOST_OPEN - LEAST_ROOM;
+export const MOST_TO_ADVANCE = MOST_OPEN - LEAST_FREE;
 
 /** Lease of a relay round. `isHeld` is true while it is held; `failed` is called for a receiver that could not advance. */
 export type HeldLease = {

@@ -135,7 +135,7 @@ type NotedLosses = { noted: ReadonlySet<string>; toMs: number };
 
 const NO_LOSSES: NotedLosses = { noted: new Set(), toMs: Number.POSITIVE_INFINITY };
 
-const LOOK_AGAIN_MS = 250;
+const AGAIN_AFTER_MS = 250;
 
 /** A timer may end a little too early. */
 const EARLY_MS = 2;
@@ -178,7 +178,7 @@ export class Reconcile {
     epoch.onCheckDue(() => {
       if (upkeep.isReplaced()) return;
       this.#isCompareDue = true;
-      this.#rounds.soon(LOOK_AGAIN_MS);
+      this.#rounds.soon(AGAIN_AFTER_MS);
     });
     await this.check();
     this.#rounds.start();
@@ -193,7 +193,7 @@ export class Reconcile {
 
   #wait(): { waitMs: number } {
     const leftMs = Math.max(0, this.#checkDueMs - performance.now());
-    return { waitMs: this.#isCompareDue ? Math.min(leftMs, LOOK_AGAIN_MS) : leftMs };
+    return { waitMs: this.#isCompareDue ? Math.min(leftMs, AGAIN_AFTER_MS) : leftMs };
   }
 
   /** End of the last check without error (own clock, ms); null before the first. */

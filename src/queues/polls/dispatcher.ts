@@ -98,7 +98,7 @@ const REPAIR_EVERY_MS = 2_000;
 const MOST_MS = 5_000;
 
 /** Interval of renewing claims on their way to a worker; see CLAIM_LEASE of the plan. */
-const KEEP_EVERY_MS = 1_000;
+const CLAIM_RENEW_EVERY_MS = 1_000;
 
 /** Age at which a job that no worker has claimed is checked: Redis may have lost it. */
 const CLAIMED_MS = 5_000;
@@ -266,7 +266,7 @@ export class Dispatcher {
   #stillClaimed(now: number): { member: string; token: string }[] {
     const still: { member: string; token: string }[] = [];
     for (const [token, sent] of this.#claimed) {
-      if (now - sent.storedAt < KEEP_EVERY_MS) continue;
+      if (now - sent.storedAt < CLAIM_RENEW_EVERY_MS) continue;
       sent.storedAt = now;
       still.push({ member: sent.member, token });
     }

@@ -15,11 +15,11 @@ import {
   observedOf,
   openFindings,
   PAGE_AT_ONCE,
+  READ_EVERY_MS,
   type Run,
   readByStatus,
   readPage,
   recheckThoseThatLeft,
-  TAKEN_EVERY_MS,
 } from './wallet-plan.ts';
 
 /** Failures of a page that end its sweep. The next sweep begins by itself. */
@@ -84,7 +84,7 @@ async function pollPage(deps: PollContext, sweep: SweepPage, run: Run): Promise<
   const beganMs = Number(sweep.id);
   if (scope === 'all') {
     await noteSwept(deps, { start, findings }, { sweptAtMs: beganMs, pages: page });
-    if (!isPartial) findings.facts.readAtMs = beganMs - TAKEN_EVERY_MS;
+    if (!isPartial) findings.facts.readAtMs = beganMs - READ_EVERY_MS;
   }
   if (status !== null) await recheckThoseThatLeft(deps, { findings, status, sinceMs: beganMs });
   return answered(null, observedOf(deps, start, findings, ingested));

@@ -29,11 +29,11 @@ import {
   type PollFindings,
   paceOfSweep,
   planListing,
+  READ_EVERY_MS,
   type Run,
   readByStatus,
   readPage,
   recheckThoseThatLeft,
-  TAKEN_EVERY_MS,
   withNoted,
 } from './wallet-plan.ts';
 
@@ -268,7 +268,7 @@ async function followHead(
   if (ingested !== null) noteOrder(findings, { ingested, nowMs });
   if (response.nextCursor === null) {
     await noteSwept(deps, head, { sweptAtMs: nowMs, pages: 1 });
-    if (!isPartial) findings.facts.readAtMs = nowMs - TAKEN_EVERY_MS;
+    if (!isPartial) findings.facts.readAtMs = nowMs - READ_EVERY_MS;
     return;
   }
   if (facts.sweptAtMs === 0) await deps.stores.wallets.noteUnswept(wallet, 'sweeping');

@@ -87,12 +87,12 @@ export function listingOf({ lane, facts }: PollStart, plan: WalletPlan): Listing
 }
 
 /** Most polls of a wallet per round over all, where that takes seconds: more gain less than the others lose. */
-const LOOKS_A_ROUND = 4;
+const LISTINGS_A_ROUND = 4;
 const MOST_AHEAD_SECONDS = 10;
 
 /** Plans the next poll of a wallet that was just polled. */
 export function nextListing(model: CadenceModel, context: PlanTime, stored: WalletState): PlannedPoll {
-  const ahead = Math.min(MOST_AHEAD_SECONDS, context.roundSeconds / LOOKS_A_ROUND);
+  const ahead = Math.min(MOST_AHEAD_SECONDS, context.roundSeconds / LISTINGS_A_ROUND);
   const fromMs = context.nowMs + 1_000 * Math.max(model.arrivals.limits.leastSeconds, ahead);
   return planListing(model, { ...context, fromMs }, stored).plan;
 }
@@ -204,10 +204,10 @@ async function report(
   log.error(record, 'upstream.cursor_expired');
 }
 
-const FORGOTTEN_AFTER_MS = 3_600_000;
+const STALE_AFTER_MS = 3_600_000;
 
 /** Largest age of the last ingestion of a record that a page showed just now: that of its text, and then of the page. */
-export const TAKEN_EVERY_MS = 2 * INGESTED_EVERY_MS;
+export const READ_EVERY_MS = 2 * INGESTED_EVERY_MS;
 
 type PageRequest = {
   wallet: SubjectId;
@@ -271,7 +271,7 @@ export async function noteSwept(
 }
 
 export function openFindings({ open: { transfers: open }, nowMs }: PollStart): PollFindings {
-  const isFresh = ({ seenAtMs }: OpenTransfer): boolean => nowMs - seenAtMs < FORGOTTEN_AFTER_MS;
+  const isFresh = ({ seenAtMs }: OpenTransfer): boolean => nowMs - seenAtMs < STALE_AFTER_MS;
   return {
     facts: {},
     open: new Map(open.filter(isFresh).map((transfer) => [transfer.subject, transfer])),

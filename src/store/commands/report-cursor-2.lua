@@ -14,11 +14,11 @@
     False when the event was appended before.
 ]]
 -- @include operator-event
-local KEEP_MS = 86400000
+local STORED_MS = 86400000
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local rate, at = string.match(redis.call('HGET', KEYS.endpointGroup, 'cursorRate') or '', '^(%S+) (%d+)$')
-local isRecent = at and tonumber(at) <= now and now - tonumber(at) < KEEP_MS
+local isRecent = at and tonumber(at) <= now and now - tonumber(at) < STORED_MS
 if isRecent and tonumber(rate) >= tonumber(ARGV.rate) then return 0 end
 redis.call('HSET', KEYS.endpointGroup, 'cursorRate', ARGV.rate .. ' ' .. string.format('%.0f', now))
 local sequence = string.format('%.0f', redis.call('HINCRBY', KEYS.endpointGroup, 'sequence', 1))

@@ -15,10 +15,10 @@
     False when the event was appended before.
 ]]
 -- @include operator-event
-local KEEP_MS, MOST = 30 * 86400000, 10000
+local STORED_MS, MOST = 30 * 86400000, 10000
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-redis.call('ZREMRANGEBYSCORE', KEYS.tooLarge, '-inf', string.format('%.0f', now - KEEP_MS))
+redis.call('ZREMRANGEBYSCORE', KEYS.tooLarge, '-inf', string.format('%.0f', now - STORED_MS))
 local isReported = redis.call('ZSCORE', KEYS.tooLarge, ARGV.record)
 redis.call('ZADD', KEYS.tooLarge, string.format('%.0f', now), ARGV.record)
 redis.call('ZREMRANGEBYRANK', KEYS.tooLarge, 0, -MOST - 1)

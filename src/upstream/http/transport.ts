@@ -5,7 +5,7 @@ import { redactor, secretsOfUrl } from '../../redact.ts';
 import type { Secret } from '../../secret.ts';
 
 /** Lifetime of an idle socket when the upstream states none. */
-const KEEP_ALIVE_MS = 20_000;
+const KEEPALIVE_MS = 20_000;
 
 /** Timeout of one request, and its proxy (`null`: none). */
 export type TransportOptions = { timeoutMs: number; proxy: Secret | null };
@@ -55,7 +55,7 @@ export class Transport {
     this.#agent = new Agent({
       // One socket per request under way: the callers limit their number.
       connections: null,
-      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveTimeout: KEEPALIVE_MS,
       pipelining: 1,
       // One socket per request: cutting an answer off then means ending its connection.
       allowH2: false,

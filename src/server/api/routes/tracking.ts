@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { walletField } from '../../../config/fields/addresses.ts';
-import { fitsMetadata, METADATA_ROOM, nameField } from '../../../config/fields/fields.ts';
+import { fitsMetadata, METADATA_LIMIT, nameField } from '../../../config/fields/fields.ts';
 import { overdueField } from '../../../config/sections/subscription.ts';
 import {
   readNamed,
@@ -76,7 +76,7 @@ export const track = defineRoute({
             { error: METADATA_EXPECTED },
           )
           .refine((metadata) => Object.keys(metadata).length <= MOST_MEMBERS, { error: METADATA_EXPECTED })
-          .refine(fitsMetadata, { error: METADATA_ROOM })
+          .refine(fitsMetadata, { error: METADATA_LIMIT })
           .prefault({})
           .describe(
             'What every event of it carries for you, text to text. At most 4,096 bytes as JSON in UTF-8.',

@@ -13,7 +13,7 @@
 -- Beyond this number of fields, a new transfer is counted by its state alone.
 local MOST_OPEN_FIELDS = 3000
 -- Number of parts of the largest uint256.
-local MOST_OPEN_PARTS = 7
+local AMOUNT_FIELDS = 7
 
 local function addOpen(sums, name, parts, sign)
   local index = 0
@@ -25,7 +25,7 @@ end
 
 local function dropOpen(sums, name)
   redis.call('HDEL', sums, name)
-  for index = 0, MOST_OPEN_PARTS - 1 do redis.call('HDEL', sums, name .. '|' .. index) end
+  for index = 0, AMOUNT_FIELDS - 1 do redis.call('HDEL', sums, name .. '|' .. index) end
 end
 
 -- Returns the short form of the count of a transfer; nil for none.

@@ -10,7 +10,7 @@
   | first     | :first, by the time at which it was named          | claimed, oldest first                                   |
   | requested | :requested, by the time at which it was requested  | claimed, oldest first                                   |
   | spare     | :spare, or :spareWallets for wallets, by the time  | claimed where nothing else waits, or within a           |
-  |           | from which it is allowed: its subscriptions have   | twentieth of the budget; recalled to fair or first      |
+  |           | from which it is allowed: its subscriptions are    | twentieth of the budget; recalled to fair or first      |
   |           | no longer in the config (store/suspensions.ts)     | when it is wanted again, or no more                     |
   | failing   | :failing, by the time of its next try              | claimed, all failing ones within a tenth of the budget  |
   | suspect   | :suspects, by the time of its next try             | claimed, one at a time                                  |

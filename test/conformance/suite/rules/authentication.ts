@@ -19,7 +19,7 @@ import { given, inSection, type Rule, type Target } from '../rule.ts';
 
 const WRONG_KEY = 'conformance-no-such-key';
 const ADDRESS = `0x${'0'.repeat(39)}1`;
-const VAULT_LOOK_UP = { path: `/v1/deposit-gateway/${ADDRESS}`, query: { sourceChainId: '1' } };
+const VAULT_REQUEST = { path: `/v1/deposit-gateway/${ADDRESS}`, query: { sourceChainId: '1' } };
 
 const keyed = (target: Target): Question[] => [
   { path: '/v1/chains' },
@@ -33,7 +33,7 @@ const keyed = (target: Target): Question[] => [
 
 /** Requests to the deposit-vault endpoints under /v1, which need no key. */
 const OPEN: readonly Question[] = [
-  VAULT_LOOK_UP,
+  VAULT_REQUEST,
   { path: VAULTS.status, query: { id: 'none' } },
   { method: 'POST', path: VAULTS.create, body: {} },
   { method: 'POST', path: VAULTS.erc3009, body: {} },

@@ -8,7 +8,7 @@ import { given, inSection, type Rule, type Target } from '../rule.ts';
 import { baseUnits, chainId, evmAddress, intentHash, nonEmpty, unixSeconds } from '../shape.ts';
 
 const JOBS = /^\/deposit-gateway\/v1\/gasless\/jobs\//;
-const LOOK_UPS = /^\/deposit-gateway\/v2\/depositAddresses\//;
+const BY_ID = /^\/deposit-gateway\/v2\/depositAddresses\//;
 
 async function jobs(target: Target): Promise<unknown[]> {
   const ids = [given(target, 'gatewayJob'), given(target, 'failedGatewayJob')];
@@ -59,12 +59,12 @@ const VAULT_RULES = inSection(
       check: async (target) => {
         conforms(z.looseObject({ vaultAddress: evmAddress }), await vault(target), 'data');
       },
-      breakage: instead({ path: LOOK_UPS }, { body: { vaultAddress: `0x${'1'.repeat(40)}` } }),
+      breakage: instead({ path: BY_ID }, { body: { vaultAddress: `0x${'1'.repeat(40)}` } }),
     },
     ...memberRules({
       prefix: 'vault',
       records: async (target) => [await vault(target)],
-      on: { path: LOOK_UPS },
+      on: { path: BY_ID },
       place: 'data',
       rows: [
         { name: 'vaultAddress', title: 'is an address', schema: evmAddress, required: true },

@@ -14,7 +14,7 @@ import {
 import { given, inSection, type Rule, type Target } from '../rule.ts';
 
 const OLDER = /^\/deposit-gateway\/v1\/gasless\/transferWithAuthorization/;
-const LOOK_UPS = /^\/deposit-gateway\/v2\/depositAddresses\//;
+const BY_ID = /^\/deposit-gateway\/v2\/depositAddresses\//;
 const needs = ['vaultRequest', 'funder'] as const;
 
 /** A body that funds a new vault by the older path. */
@@ -103,7 +103,7 @@ const LOOKUP_RULES = inSection('Deposit vaults: lookups', [
     },
     breakage: {
       answer: (answered, request) =>
-        LOOK_UPS.test(request.path) && !/depositAddresses\/0x[0-9a-f]*[A-F]/.test(request.path)
+        BY_ID.test(request.path) && !/depositAddresses\/0x[0-9a-f]*[A-F]/.test(request.path)
           ? { ...answered, status: 404 }
           : answered,
     },
@@ -116,7 +116,7 @@ const LOOKUP_RULES = inSection('Deposit vaults: lookups', [
         refusedByGateway(await fetchVault(target, { address, chainId: 1 }), 400);
       }
     },
-    breakage: accepting({ path: LOOK_UPS, status: 400 }, { data: {} }),
+    breakage: accepting({ path: BY_ID, status: 400 }, { data: {} }),
   },
   {
     id: 'depositAddresses/{vaultAddress} c',
@@ -130,7 +130,7 @@ const LOOKUP_RULES = inSection('Deposit vaults: lookups', [
       const found = bodyOf(await fetchVault(target, { address, chainId }));
       same(read(found, 'data.sourceChainId'), chainId, 'sourceChainId');
     },
-    breakage: accepting({ path: LOOK_UPS, status: 400 }, { data: {} }),
+    breakage: accepting({ path: BY_ID, status: 400 }, { data: {} }),
   },
 ]);
 
