@@ -152,16 +152,17 @@ export async function oldestUndelivered(
 
 async function behindCursor(
   receiver: StoredReceiver,
-  { cursor, counted }: { cursor: string | null; counted: number },
+  { cursor, counted }: { cursor: string; counted: number },
   { stores: { events, registry }, directory }: OperationContext,
 ): Promise<{ count: number; isMore: boolean; oldestMs: number | null }> {
-  const { entries, more } =
-    cursor === null ? { entries: [], more: false } : await events.after(cursor, counted);
-  const { facts, isCut } = await readBatch(entries, events);
+  const { entries, more } = await events.after(cursor, counted);
+  const { facts, read, stoppedBy, isCut } = await readBatch(entries, events);
   const matched = await matchesOf(receiver, facts, { registry, directory });
-  const [first] = matched;
-  const oldestMs = first === undefined ? null : Number(first.at.split('-')[0]);
-  return { count: matched.length, isMore: more || isCut, oldestMs };
+  // What only a newer version can read waits too.
+  const newer = stoppedBy === null ? undefined : entries[read]?.id;
+  const oldest = matched[0]?.at ?? newer;
+  const oldestMs = oldest === undefined ? null : Number(oldest.split('-')[0]);
+  return { count: matched.length, isMore: more || isCut || newer !== undefined, oldestMs };
 }
 
 /** Pauses a receiver: no attempts and no new deliveries until it is resumed. Returns true when that changed anything. */

@@ -82,8 +82,8 @@ export class Heartbeat {
   #life = 0;
   /** True where the last heartbeat found no other process, alive or gone. */
   #isAlone = false;
-  /** End of its lease by the last heartbeat that was answered (Redis time, ms). */
-  #leaseMs = 0;
+  /** Number of its heartbeats in Redis by the last that was answered. Times are no evidence: clocks are set back. */
+  #beats = 0;
   /** Epoch in which it was answered. */
   #epoch = 0;
   /** Processes that are cut off: the lease of each, and the begin of that (own clock, ms). */
@@ -142,11 +142,11 @@ export class Heartbeat {
       instance: this.#instance,
     });
     // A heartbeat whose reply was lost is sent again by the client. Only the lost reply may have reported that its lease had ended.
-    const isRepeated = beat.before > this.#leaseMs;
-    // Redis has an older one. A clock that was set back shortens the lease as well, and 0 is another process's verdict.
-    const isLost = beat.before > 0 && beat.before < this.#leaseMs && beat.lease >= this.#leaseMs;
+    const isRepeated = beat.beats > this.#beats + 1;
+    // Redis has an older one. Without a lease, another process has declared this one gone, and removed its count.
+    const isLost = beat.before > 0 && beat.beats <= this.#beats;
     if (isLost) epoch.noteLostHeartbeat(this.#epoch);
-    this.#leaseMs = beat.lease;
+    this.#beats = beat.beats;
     this.#epoch = epoch.begun.epoch;
     const isVoid = beat.isVoid || isRepeated;
     const gone = isRepeated ? [] : beat.gone;

@@ -9,7 +9,7 @@ import {
   FACT,
 } from './delivery-fact.ts';
 import type { Keys } from './keys.ts';
-import type { ExpectedEntry } from './log-entry.ts';
+import type { CursorMove, ExpectedEntry } from './log-entry.ts';
 import { operatorSubject } from './operator-event.ts';
 import { type ReceiverMove, receiverEvent } from './receivers.ts';
 import { scripts } from './scripts.ts';
@@ -31,7 +31,7 @@ export type OpeningOrder = {
   receiver: string;
   deliveries: readonly Opening[];
   replay: string | null;
-  cursor: string | null;
+  cursor: CursorMove | null;
   process: string;
 };
 
@@ -142,8 +142,8 @@ export class DeliveryStore {
   }
 
   /**
-   * Opens deliveries of one receiver, in order, under the relay's fencing token. Null when another process relays now. Where what
-   * the relay remembers is not current, nothing is opened.
+   * Opens deliveries of one receiver, in order, under the relay's fencing token. Null when another process relays now. Where the
+   * cursor, or what the relay remembers, is not current, nothing is opened.
    */
   async open(
     fence: string,
@@ -165,7 +165,8 @@ export class DeliveryStore {
         tracked: keys.tracked,
         fence,
         receiver,
-        cursor,
+        from: cursor?.from ?? null,
+        cursor: cursor?.to ?? null,
         deliveryPrefix: keys.delivery(receiver, ''),
         lastPrefix: keys.last(receiver),
         replayPrefix: keys.replay(''),

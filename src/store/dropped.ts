@@ -1,6 +1,7 @@
 import { MOST_OPEN } from './backlog.ts';
 import { type RedisClient, redisTimeMs } from './commands.ts';
 import type { Keys } from './keys.ts';
+import type { CursorMove } from './log-entry.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 import { scripts } from './scripts.ts';
 
@@ -48,23 +49,18 @@ export class DroppedStore {
     return scripts.dropDeliveries(this.#redis, { keys: this.#openKeys(receiver), args });
   }
 
-  /** Returns the last entry behind the cursor of a receiver up to which events were recorded as dropped; null for none. */
-  async reached(receiver: string): Promise<string | null> {
-    return this.#redis.hget(this.#keys.receiver(receiver), 'droppedTo');
-  }
-
   /**
-   * Records events behind the cursor of a receiver, read after `from` and up to `to`, as dropped for a reason, but those that it
-   * got by an earlier entry. Returns how many; null where the cursor has moved, or another process has recorded some, meanwhile.
+   * Records events behind the cursor of a receiver as dropped for a reason, but those that it got by an earlier entry, and moves
+   * the cursor past them. Returns how many; null where the cursor has moved meanwhile.
    */
   async noteBehind(
     receiver: string,
-    { cursor, from, to, reason }: { cursor: string; from: string | null; to: string; reason: DropReason },
+    { from, to, reason }: CursorMove & { reason: DropReason },
     events: readonly string[],
   ): Promise<number | null> {
     return scripts.dropBehind(this.#redis, {
       keys: { ...this.#openKeys(receiver), cursors: this.#keys.cursors },
-      args: { receiver, deliveryPrefix: this.#keys.delivery(receiver, ''), cursor, from, to, reason, events },
+      args: { receiver, deliveryPrefix: this.#keys.delivery(receiver, ''), from, to, reason, events },
     });
   }
 

@@ -411,7 +411,7 @@ export class Keys {
     return `${this.prefix}:senders`;
   }
 
-  /** hash: process -> its instance (store/process-instance.ts). Removed after the takeover. */
+  /** hash: process -> its instance (store/process-instance.ts), and the number of its heartbeats. Removed after the takeover. */
   get instances(): string {
     return `${this.prefix}:instances`;
   }

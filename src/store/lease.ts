@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Duty } from '../duty.ts';
 import { chunks, type RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
+import type { CursorMove } from './log-entry.ts';
 import { RECEIVER_STATES, type ReceiverState } from './receivers.ts';
 import { scripts } from './scripts.ts';
 import type { OnForeign } from './stored.ts';
@@ -185,13 +186,9 @@ export class RelayLease {
     return this.#lease.isHeld();
   }
 
-  /** Null for a missing or malformed cursor: the log is read from the beginning, and the facts show earlier deliveries. */
-  async cursor(receiver: string): Promise<string | null> {
-    const cursor = await this.#redis.hget(this.#keys.cursors, receiver);
-    if (cursor === null || /^\d+-\d+$/.test(cursor)) return cursor;
-    const where = `${this.#keys.cursors} ${receiver}`;
-    this.#onForeign({ what: 'cursor', where, reason: 'expected the place of an entry in the log' });
-    return null;
+  /** `0-0` for a missing or malformed cursor: the log is read from the beginning, and the facts show earlier deliveries. */
+  async cursor(receiver: string): Promise<string> {
+    return this.#readCursor(receiver, (await this.#redis.hget(this.#keys.cursors, receiver)) ?? '');
   }
 
   async readReceivers(receivers: readonly string[]): Promise<ReceiverProgress[]> {
@@ -215,10 +212,10 @@ export class RelayLease {
     return '0-0';
   }
 
-  /** Moves the cursors of receivers. False when another process relays now. */
-  async advance(token: string, receivers: readonly string[], entry: string): Promise<boolean> {
+  /** Moves the cursors of receivers, but those that another process moved meanwhile. False when another process relays now. */
+  async advance(token: string, receivers: readonly string[], { from, to }: CursorMove): Promise<boolean> {
     for (const names of chunks(receivers, CHUNK)) {
-      const args = { fence: token, entry, receivers: names };
+      const args = { fence: token, from, to, receivers: names };
       if (!(await scripts.advance(this.#redis, { keys: this.#keys, args }))) return false;
     }
     return true;

@@ -5,6 +5,9 @@ import { SCHEMA_VERSION } from './commands.ts';
 import { unpack } from './packed.ts';
 import { JSON_TEXT, reasonOf } from './stored.ts';
 
+/** Move of a cursor from one entry of the log to a later one. */
+export type CursorMove = { from: string; to: string };
+
 /** An entry that cannot be parsed, with its raw fields. `version` is that of its writer. */
 export type UnreadableEntry = {
   kind: 'unreadable';

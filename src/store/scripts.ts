@@ -38,7 +38,7 @@ export const scripts = {
   advance: script({
     file: 'advance-2',
     keys: ['cursors', 'relayLease'],
-    args: { fence: arg.text, entry: arg.text, receivers: arg.list(arg.text) },
+    args: { fence: arg.text, from: arg.text, to: arg.text, receivers: arg.list(arg.text) },
     reply: reply.flag,
   }),
   /** Moves a replay along the event log; only the process that holds the lease may. */
@@ -307,8 +307,8 @@ export const scripts = {
     reply: reply.oneOf('ok', 'resting', 'failing', 'disabled', 'enabling', 'paused'),
   }),
   /**
-   * Stores dropped events behind the cursor of a receiver: their retention has ended, and no delivery of them
-   * will be opened.
+   * Stores dropped events behind the cursor of a receiver, whose retention has ended, and moves the cursor
+   * past them: no delivery of them will be opened.
    */
   dropBehind: script({
     file: 'drop-behind-3',
@@ -316,8 +316,7 @@ export const scripts = {
     args: {
       receiver: arg.text,
       deliveryPrefix: arg.text,
-      cursor: arg.text,
-      from: arg.optional(arg.text),
+      from: arg.text,
       to: arg.text,
       reason: arg.text,
       events: arg.list(arg.text),
@@ -446,7 +445,7 @@ export const scripts = {
       nowMs: reply.number,
       isVoid: reply.flag,
       before: reply.number,
-      lease: reply.number,
+      beats: reply.number,
       gone: reply.list(reply.text),
       others: reply.records({ process: reply.text, lease: reply.text, instance: reply.text }),
     }),
@@ -583,6 +582,7 @@ export const scripts = {
     args: {
       fence: arg.text,
       receiver: arg.text,
+      from: arg.optional(arg.text),
       cursor: arg.optional(arg.text),
       deliveryPrefix: arg.text,
       lastPrefix: arg.text,

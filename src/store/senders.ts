@@ -11,7 +11,7 @@ type Beat = {
   nowMs: number;
   isVoid: boolean;
   before: number;
-  lease: number;
+  beats: number;
   gone: string[];
   others: OtherProcess[];
 };
@@ -27,8 +27,8 @@ export class SenderStore {
   }
 
   /**
-   * Renews a process for `leaseMs`. `isVoid`: it did not count as alive, so that its earlier claims may be another's; `before` and
-   * `lease` are the ends of its lease before and now. Returns the processes that are gone, and the others, at `nowMs` (Redis time).
+   * Renews a process for `leaseMs`. `isVoid`: it did not count as alive, so that its earlier claims may be another's; `before` is
+   * the end of its lease before, `beats` the number of its heartbeats with this one. Returns the processes that are gone, and the others, at `nowMs` (Redis time).
    */
   async heartbeat(
     process: string,

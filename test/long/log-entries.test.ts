@@ -195,7 +195,7 @@ describe('an entry of the log', () => {
     // Another process can take the lease at once, and continues.
     await eventually('the lease is free, and held for as long as it takes', async () => {
       const token = await lease.hold();
-      return token !== null && (await lease.advance(token, ['hook'], entry));
+      return token !== null && (await lease.advance(token, ['hook'], { from: cursor, to: entry }));
     });
     await lease.release();
     await came(run, await addReadable(run, 100));

@@ -44,6 +44,7 @@ test('keys and arguments are sent in the order of the header, for any order in t
       process: 'p',
       receiver: 'r',
       fence: '7',
+      from: null,
       cursor: null,
       replay: null,
       deliveryPrefix: 'd:',
@@ -59,7 +60,7 @@ test('keys and arguments are sent in the order of the header, for any order in t
       ...{ receiver: 'k3', queue: 'k2', pending: 'k1' },
     },
   });
-  const flat = ['7', 'r', '', 'd:', 'l:', 'y:', '', 'p', 'o:', 't', '', ''];
+  const flat = ['7', 'r', '', '', 'd:', 'l:', 'y:', '', 'p', 'o:', 't', '', ''];
   const deliveries = ['e1', '1-0', '["s|a"]', '', '', 'e2', '1-0', '["s|a"]', 'b', '1'];
   expect(sent).toEqual([['k1', 'k2', 'k3', 'k4', 'k5', 'k6', 'k7', 'k8', ...flat, ...deliveries]]);
 });
@@ -67,7 +68,7 @@ test('keys and arguments are sent in the order of the header, for any order in t
 test('a list is counted and read from its own first place, a list of records by the names of its fields', () => {
   const { defined } = connection(null);
   expect(defined.get('iw:advance-2')).toContain(
-    "for index = 1, (#ARGV - 2) do redis.call('HSET', KEYS[1], ARGV[index + 2], ARGV[2]) end",
+    'for index = 1, (#ARGV - 3) do\n  local name = ARGV[index + 3]',
   );
   expect(defined.get('iw:postpone-check-1')).toContain(
     "for index = 1, ((#ARGV - 6) / 2) do redis.call('HSET', key, ARGV[index * 2 + 5], ARGV[index * 2 + 6]) end",

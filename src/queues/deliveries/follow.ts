@@ -3,7 +3,7 @@ import { MOST_OPEN } from '../../store/backlog.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
 import type { Claims, RelayMemory } from '../../store/deliveries.ts';
 import type { LogPiece } from '../../store/event-log.ts';
-import { compareEntries, writtenEntry } from '../../store/log-entry.ts';
+import { type CursorMove, compareEntries, writtenEntry } from '../../store/log-entry.ts';
 import {
   type ClaimDefinitions,
   type GoneEvent,
@@ -89,7 +89,7 @@ export async function follow(
   for (const { receiver, open } of receivers) {
     const all = matchesFor(receiver);
     const gone = lostBy(receiver);
-    // Only entries without an open match before them are noted: `droppedTo` covers all up to it.
+    // Only entries without an open match before them are noted: the cursor moves past all up to it.
     const isFirst = ({ at }: GoneEvent): boolean => all[0] === undefined || compareEntries(at, all[0].at) < 0;
     const next = gone.find((one) => !isFirst(one));
     const some = next === undefined ? all : all.filter(({ at }) => compareEntries(at, next.at) < 0);
@@ -98,9 +98,9 @@ export async function follow(
     const to: string = isWhole ? batch.last : placeOf(matched, cursor);
     isBehind ||= to !== batch.last;
     const lost = gone.filter(isFirst);
+    const from = lost.length === 0 ? cursor : all.length === 0 ? to : (lost.at(-1)?.at ?? cursor);
     try {
-      const noted = lost.at(-1)?.at ?? to;
-      if (!(await noteLost(receiver, { lost, cursor, to: noted }, deps))) {
+      if (lost.length > 0 && !(await noteLost(receiver, lost, { from: cursor, to: from }, deps))) {
         isBehind = true;
         continue;
       }
@@ -110,10 +110,10 @@ export async function follow(
       continue;
     }
     if (all.length === 0) {
-      passed.push(receiver.name);
+      if (lost.length === 0) passed.push(receiver.name);
       continue;
     }
-    const order = { token, receiver, matched, replay: null, cursor: to };
+    const order = { token, receiver, matched, replay: null, cursor: { from, to } };
     const listed = isCounted ? matched.map(({ entry }) => entry) : [];
     const done = deps.stores.unmatched
       .remove(listed)
@@ -137,7 +137,8 @@ export async function follow(
     }
   }
   if ((await Promise.all(steps.map((step) => step.done))).includes(false)) return 'fenced';
-  if (passed.length > 0 && !(await lease.advance(token, passed, batch.last))) return 'fenced';
+  if (passed.length > 0 && !(await lease.advance(token, passed, { from: cursor, to: batch.last })))
+    return 'fenced';
   // The next round reports a receiver that stopped before an entry that only a newer version can read.
   return { reached: batch.last, more: more || batch.isCut || batch.stoppedBy !== null || isBehind };
 }
@@ -163,18 +164,15 @@ async function matchBatch(
   }
 }
 
-/** Notes the events that a receiver loses to the retention, before its cursor passes. False when the cursor has moved. */
+/** Notes the events that a receiver loses to the retention, and moves its cursor past them. False when the cursor has moved. */
 async function noteLost(
   { name }: StoredReceiver,
-  { lost, cursor, to }: { lost: readonly GoneEvent[]; cursor: string; to: string },
+  lost: readonly GoneEvent[],
+  move: CursorMove,
   { stores: { dropped }, signals }: RelayContext,
 ): Promise<boolean> {
-  const from = lost.length === 0 ? null : await dropped.reached(name);
-  const ids = lost.flatMap(({ at, eventId }) =>
-    from === null || compareEntries(at, from) > 0 ? [eventId] : [],
-  );
-  if (ids.length === 0) return true;
-  const count = await dropped.noteBehind(name, { cursor, from, to, reason: 'retention' }, ids);
+  const ids = lost.map(({ eventId }) => eventId);
+  const count = await dropped.noteBehind(name, { ...move, reason: 'retention' }, ids);
   if (count !== null && count > 0) signals.emit('receiver.events-dropped', { receiver: name, count });
   return count !== null;
 }
@@ -202,14 +200,14 @@ type OpeningPlan = {
   receiver: StoredReceiver;
   matched: readonly Match[];
   replay: string | null;
-  cursor: string | null;
+  cursor: CursorMove | null;
   memory?: RelayMemory | null;
 };
 
 /**
  * Opens deliveries of a receiver in the order of the log and moves its cursor, in one step. Existing deliveries are absorbed,
  * so it can be repeated. Where this process may send more now, it claims them in the same step. Returns the ids of the entries that
- * were expected; null when another process relays now, or what the relay remembers has changed.
+ * were expected; null when another process relays now, or the cursor or what the relay remembers has changed.
  */
 export async function openDeliveries(
   { token, receiver, matched, replay, cursor, memory = null }: OpeningPlan,

@@ -10,7 +10,6 @@ import type { Epoch, Restore } from '../../store/epoch.ts';
 import type { EventLog } from '../../store/event-log.ts';
 import type { ImportedQuotes } from '../../store/imported-quotes.ts';
 import type { LearnedStore } from '../../store/learned.ts';
-import { compareEntries } from '../../store/log-entry.ts';
 import type { PlanStore } from '../../store/plan.ts';
 import type { SubjectStore } from '../../store/subjects.ts';
 import type { Settled } from '../../store/suspensions.ts';
@@ -45,7 +44,7 @@ async function dropExpired(
   return reachedMs;
 }
 
-/** Drops the events behind the cursor of a receiver. Returns how many it loses by that, and the time it reached. */
+/** Drops the events behind the cursor of a receiver, and moves it. Returns how many it loses by that, and the time it reached. */
 async function dropBehind(
   { stores, directory }: ReconcileContext,
   receiver: StoredReceiver,
@@ -54,26 +53,26 @@ async function dropBehind(
   const { registry, events, lease, dropped } = stores;
   const { name, removed } = receiver;
   const reason = removed ? 'away' : 'retention';
-  const [cursor, reached] = await Promise.all([lease.cursor(name), dropped.reached(name)]);
-  let noted = reached;
-  let place = cursor === null || (noted !== null && compareEntries(noted, cursor) > 0) ? noted : cursor;
+  let from = await lease.cursor(name);
   let count = 0;
-  if (cursor === null || place === null) return { count, reachedMs: beforeMs };
-  for (let left = MOST_READ, more = msOf(place) < beforeMs; more; ) {
-    if (left <= 0) return { count, reachedMs: msOf(place) };
-    const piece = await events.between(place, { before: `${beforeMs}-0`, count: left });
-    const { facts, gone, last, isCut } = await readBatch(piece.entries, events);
-    const to = isCut ? last : (piece.entries.at(-1)?.id ?? null);
+  for (let left = MOST_READ, more = msOf(from) < beforeMs; more; ) {
+    if (left <= 0) return { count, reachedMs: msOf(from) };
+    const piece = await events.between(from, { before: `${beforeMs}-0`, count: left });
+    const { facts, gone, read, last, stoppedBy, isCut } = await readBatch(piece.entries, events);
+    // An entry that only a newer version can read may be for any receiver: it counts by its place.
+    const newer = stoppedBy === null ? null : (piece.entries[read]?.id ?? null);
+    const to = newer ?? (isCut ? last : (piece.entries.at(-1)?.id ?? null));
     if (to === null) break;
     const matched = await matchesOf(receiver, facts, { registry, directory });
     const lost = (await goneFor(gone, registry))(receiver);
     const ids = [...matched.map(({ event }) => event.id), ...lost.map(({ eventId }) => eventId)];
-    const noticed = await dropped.noteBehind(name, { cursor, from: noted, to, reason }, ids);
-    if (noticed === null) return { count, reachedMs: msOf(place) };
-    count += noticed;
-    left -= piece.entries.length;
-    [noted, place] = [to, to];
-    more = isCut || piece.more;
+    const all = newer === null ? ids : [...ids, `entry ${newer}`];
+    const noted = await dropped.noteBehind(name, { from, to, reason }, all);
+    if (noted === null) return { count, reachedMs: msOf(from) };
+    count += noted;
+    left -= read + 1;
+    from = to;
+    more = newer !== null || isCut || piece.more;
   }
   return { count, reachedMs: beforeMs };
 }

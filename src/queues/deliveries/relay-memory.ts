@@ -107,7 +107,13 @@ export class RelayMemoryState {
       openings.map(async (opening, index) => {
         // The first moves those that no event is for.
         const part = index === 0 ? memory : { ...memory, passed: [], isCounted: false };
-        const plan = { token: remembered.token, ...opening, replay: null, cursor: to, memory: part };
+        const plan = {
+          token: remembered.token,
+          ...opening,
+          replay: null,
+          cursor: { from: memory.from, to },
+          memory: part,
+        };
         // A round meets the error again, and isolates the receiver.
         return openDeliveries(plan, deps).catch(() => null);
       }),

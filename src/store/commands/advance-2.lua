@@ -1,5 +1,6 @@
 --[[
-  Moves the cursors of receivers along the event log; only the process that holds the lease may.
+  Moves the cursors of receivers along the event log; only the process that holds the lease may. A cursor that was moved meanwhile,
+  as another process has stored events behind it as dropped, stays.
 
   KEYS
     cursors     hash    receiver -> entry
@@ -7,12 +8,17 @@
 
   ARGV
     fence      text     fencing token
-    entry      text
+    from       text     their cursor
+    to         text
     receivers  ...text
 
   returns flag
     False when another process relays now.
 ]]
+-- @include cursor
 if redis.call('GET', KEYS.relayLease) ~= ARGV.fence then return 0 end
-for index = 1, #ARGV.receivers do redis.call('HSET', KEYS.cursors, ARGV.receivers[index], ARGV.entry) end
+for index = 1, #ARGV.receivers do
+  local name = ARGV.receivers[index]
+  if cursorOf(KEYS.cursors, name) == ARGV.from then redis.call('HSET', KEYS.cursors, name, ARGV.to) end
+end
 return 1

@@ -3,7 +3,7 @@
 
   KEYS
     senders    zset  process -> time until which it counts as alive, ms; 0 once it has ended, or is declared gone
-    instances  hash  process -> its instance
+    instances  hash  process -> its instance, and `beats:<process>` -> number of its heartbeats
 
   ARGV
     process   text
@@ -14,7 +14,7 @@
     nowMs   number  Redis time
     isVoid  flag    true when it did not count as alive before: its claims may be another's by now
     before  number  time until which it counted as alive, 0 for none
-    lease   number  time until which it does now
+    beats   number  number of its heartbeats, with this one
     gone    list of text  processes that have ended, were declared gone, or whose heartbeat has stopped
     others  list of (process text, lease text, instance text)  processes of other instances that count as alive; `lease` is
                                                                that time
@@ -34,6 +34,7 @@ redis.call('ZADD', KEYS.senders, most, ARGV.process)
 if redis.call('HGET', KEYS.instances, ARGV.process) ~= ARGV.instance then
   redis.call('HSET', KEYS.instances, ARGV.process, ARGV.instance)
 end
+local beats = redis.call('HINCRBY', KEYS.instances, 'beats:' .. ARGV.process, 1)
 local at = string.format('%.0f', now)
 local isVoid = not livedUntil or livedUntil < now
 local gone = redis.call('ZRANGEBYSCORE', KEYS.senders, '-inf', isVoid and '0' or '(' .. at, 'LIMIT', 0, 100)
@@ -48,4 +49,4 @@ for index, instance in ipairs(redis.call('HMGET', KEYS.instances, unpack(names))
     others[#others + 1] = instance or ''
   end
 end
-return { at, isVoid and '1' or '0', string.format('%.0f', livedUntil or 0), most, gone, others }
+return { at, isVoid and '1' or '0', string.format('%.0f', livedUntil or 0), string.format('%.0f', beats), gone, others }

@@ -15,6 +15,7 @@
   ARGV
     fence            text   fencing token of the relay
     receiver         text
+    from             text?  its cursor; none when it stays
     cursor           text?  entry to which its cursor moves; none when it stays. Expected entries have their names here and below
     deliveryPrefix   text   prefix of the receiver's delivery keys
     lastPrefix       text   prefix of its keys of newest deliveries about a subject
@@ -31,7 +32,7 @@
                             is set where its deliveries follow each other; `isSuspended`: the event waited for a suspension
 
   returns or nothing
-    isCurrent      flag     false when the relay remembers something that has changed: then nothing was done
+    isCurrent      flag     false when the cursor, or something that the relay remembers, has changed: then nothing was done
     entries        list of text
                             ids of the entries that the relay expects, in order
     results        list of "opened" | "open" | "opened-waiting" | "waiting" | "done"
@@ -52,7 +53,9 @@
 -- @include definition
 -- @include claim-deliveries
 -- @include remembered
+-- @include cursor
 if redis.call('GET', KEYS.relayLease) ~= ARGV.fence then return {} end
+if ARGV.from ~= '' and cursorOf(KEYS.cursors, ARGV.receiver) ~= ARGV.from then return { 0, {}, {}, '', '', {} } end
 local remembered = ARGV.remembered ~= '' and cjson.decode(ARGV.remembered)
 local compared = { cursors = KEYS.cursors, receiver = KEYS.receiver, pending = KEYS.pending }
 if remembered and not isRemembered(remembered, compared, ARGV.receiver) then return { 0, {}, {}, '', '', {} } end

@@ -3,7 +3,7 @@
 
   KEYS
     senders    zset  process -> time until which it counts as alive, ms
-    instances  hash  process -> its instance
+    instances  hash  process -> its instance, and `beats:<process>` -> number of its heartbeats
 
   ARGV
     processes  ...text
@@ -18,7 +18,7 @@ for index = 1, #ARGV.processes do
   local untilMs = tonumber(redis.call('ZSCORE', KEYS.senders, ARGV.processes[index]) or '')
   if not untilMs or untilMs < now then
     redis.call('ZREM', KEYS.senders, ARGV.processes[index])
-    redis.call('HDEL', KEYS.instances, ARGV.processes[index])
+    redis.call('HDEL', KEYS.instances, ARGV.processes[index], 'beats:' .. ARGV.processes[index])
     count = count + 1
   end
 end

@@ -12,8 +12,7 @@
   |         | less than APART_MS ago                         |                                                        |
 
   <dropped>  list  `<reason>|<delivery id>`, at most MOST_NOTED; more are counted alone
-  The hash of the receiver has `droppedMore` (their number), `reportedDropsAt` (ms, when a report began last), and
-  `droppedTo` (entry of the log up to which events behind its cursor were stored as dropped).
+  The hash of the receiver has `droppedMore` (their number) and `reportedDropsAt` (ms, when a report began last).
 ]]
 local DROPS = { APART_MS = 3600000, NAMED = 100, MOST_NOTED = 10000 }
 
@@ -22,11 +21,11 @@ local function noteDrop(receiver, dropped, reason, id)
   else add(receiver, 'droppedMore', 1) end
 end
 
--- Ends an open delivery that will never be made, and queues the one that waited for it. `open` is { pending, queue, prefix,
--- replays, receiver, dropped }.
+-- Ends an open delivery that will never be made, and queues the one that waited for it. One that waits for another stays: the next of
+-- its subject would go before that. `open` is { pending, queue, prefix, replays, receiver, dropped }.
 local function dropDelivery(open, id, reason)
-  if redis.call('ZREM', open.pending, id) == 0 then return false end
   local key = open.prefix .. id
+  if waitsForAnother(key, open.prefix) or redis.call('ZREM', open.pending, id) == 0 then return false end
   local replay, next = unpack(redis.call('HMGET', key, 'replay', 'next'))
   takeOff(open.queue, id)
   redis.call('DEL', key)
