@@ -13,7 +13,7 @@ import type { CursorMove, ExpectedEntry } from './log-entry.ts';
 import { operatorSubject } from './operator-event.ts';
 import { type ReceiverMove, receiverEvent } from './receivers.ts';
 import { scripts } from './scripts.ts';
-import { type OnForeign, readHash } from './stored.ts';
+import { isolated, type OnForeign, readHash } from './stored.ts';
 
 export type { Attempt, DeliveryFact, DeliveryOutcome } from './delivery-fact.ts';
 
@@ -243,10 +243,11 @@ export class DeliveryStore {
   /** Queues the deliveries of dead processes; `process` is the caller. Returns how many. */
   async takeOver(receiver: string, process: string): Promise<number> {
     const keys = this.#keys;
-    return scripts.takeOver(this.#redis, {
+    const work = scripts.takeOver(this.#redis, {
       keys: { queue: keys.queue(receiver), senders: keys.senders, wakes: keys.wakes },
       args: { receiver, deliveryPrefix: keys.delivery(receiver, ''), process },
     });
+    return (await isolated(receiver, work, this.#onForeign)) ?? 0;
   }
 
   /**

@@ -19,7 +19,7 @@ const MOST_AWAITED = 4;
 
 /** Most entries, times receivers, that one script trims, since it blocks Redis; and most scripts in one round. */
 const TRIMMED_AT_ONCE = 500;
-const MOST_TRIMMED_PIECES = 20;
+const MOST_TRIMMED_PIECES = 50;
 
 /** Consecutive entries of the log. `more`: the requested range may have more after them. */
 export type LogPiece = { entries: LogEntry[]; more: boolean };
@@ -115,25 +115,28 @@ export class EventLog {
 
   /**
    * Removes entries older than a time (ms), their places in the quarantine and the list of unmatched events, and the facts of
-   * their deliveries to these receivers; the oldest first, a bounded number. Returns how many entries.
+   * their deliveries to these receivers; the oldest first, a bounded number. `more`: others may be trimmed now.
    */
-  async trim(beforeMs: number, receivers: readonly string[] = []): Promise<number> {
+  async trim(
+    beforeMs: number,
+    receivers: readonly string[] = [],
+  ): Promise<{ trimmed: number; more: boolean }> {
     await Promise.all([
       this.#redis.zremrangebyscore(this.#keys.quarantine, '-inf', `(${beforeMs}`),
       this.#redis.zremrangebylex(this.#keys.unmatched, '-', unmatchedBefore(beforeMs)),
     ]);
     const count = Math.max(1, Math.floor(TRIMMED_AT_ONCE / (1 + receivers.length)));
     const to = `(${Math.max(0, Math.floor(beforeMs))}-0`;
-    let gone = 0;
+    let trimmed = 0;
     for (let piece = 0; piece < MOST_TRIMMED_PIECES; piece += 1) {
       const { rows, more } = await this.#rows({ from: '-', to, count, order: '' });
       const entries = rows.map(({ id: entry, fields }) => ({ entry, ...namesOf(fields) }));
       const args = { prefix: this.#keys.prefix, receivers, entries };
-      const trimmed = await scripts.trimLog(this.#redis, { keys: this.#keys, args });
-      gone += trimmed;
-      if (!more || trimmed < rows.length) break;
+      const gone = await scripts.trimLog(this.#redis, { keys: this.#keys, args });
+      trimmed += gone;
+      if (!more || gone < rows.length) return { trimmed, more: false };
     }
-    return gone;
+    return { trimmed, more: true };
   }
 
   async trimmed(): Promise<string | null> {

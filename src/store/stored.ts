@@ -70,6 +70,21 @@ export function readHash<T>(schema: z.ZodType<T>, hash: { readonly [field: strin
   return { value: schema.safeParse(rest).data ?? null, foreign };
 }
 
+/** Waits for work on keys of a receiver; null where one has another type, which is reported, and harms that receiver alone. */
+export async function isolated<T>(
+  receiver: string,
+  work: Promise<T>,
+  onForeign: OnForeign,
+): Promise<T | null> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof Error) || !error.message.includes('WRONGTYPE')) throw error;
+    onForeign({ what: 'delivery', where: `a key of the receiver ${receiver}`, reason: error.message });
+    return null;
+  }
+}
+
 /** Describes the errors of a value in one line. */
 export function reasonOf(error: z.ZodError): string {
   return error.issues

@@ -11,6 +11,7 @@ import type { EventLog } from '../../store/event-log.ts';
 import type { ImportedQuotes } from '../../store/imported-quotes.ts';
 import type { LearnedStore } from '../../store/learned.ts';
 import type { PlanStore } from '../../store/plan.ts';
+import { isolated } from '../../store/stored.ts';
 import type { SubjectStore } from '../../store/subjects.ts';
 import type { Settled } from '../../store/suspensions.ts';
 import type { TrackedStore } from '../../store/tracked.ts';
@@ -203,19 +204,29 @@ export class Reconcile {
   /** Runs the check once. An error is logged, and the next check repeats the work. */
   async check(): Promise<void> {
     try {
-      const { confirmed, stores } = this.#deps;
-      const [{ confirmedMs }, receivers] = await Promise.all([confirmed.read(), stores.registry.receivers()]);
-      for (const some of chunks(receivers, RECEIVERS_AT_ONCE))
-        await Promise.all(some.map(({ name }) => this.#repairDeliveries(name)));
-      await this.#settle(confirmedMs);
-      await Promise.all([this.#recount(), this.#trim(confirmedMs)]);
+      const [checked] = await Promise.allSettled([this.#checkStored()]);
+      // Also after an error, which another comparison may meet again and again.
       await this.#compareConfig();
+      if (checked.status === 'rejected') throw checked.reason;
       this.#lastRoundMs = Date.now();
     } catch (error) {
       if (!this.#rounds.isClosed) this.#deps.log.error({ error }, 'reconcile.error');
     } finally {
       this.#checkDueMs = performance.now() + sharedWaitMs(EVERY_MS);
     }
+  }
+
+  async #checkStored(): Promise<void> {
+    const { confirmed, stores } = this.#deps;
+    const [{ confirmedMs }, receivers] = await Promise.all([confirmed.read(), stores.registry.receivers()]);
+    for (const some of chunks(receivers, RECEIVERS_AT_ONCE))
+      await Promise.all(some.map(({ name }) => this.#isolated(name, this.#repairDeliveries(name))));
+    await this.#settle(confirmedMs);
+    await Promise.all([this.#recount(), this.#trim(confirmedMs)]);
+  }
+
+  #isolated<T>(receiver: string, work: Promise<T>): Promise<T | null> {
+    return isolated(receiver, work, (found) => this.#deps.signals.emit('store.foreign', found));
   }
 
   /** Queues an open delivery again that is missing in its receiver's queue. Also releases claims of dead processes. */
@@ -272,16 +283,17 @@ export class Reconcile {
     for (const some of chunks(due, TRIMMED_AT_ONCE)) {
       const reached = await Promise.all(
         some.flatMap((receiver) => [
-          dropExpired(this.#deps, receiver, beforeMs),
-          backlog.trim(receiver.name, beforeMs).then(() => beforeMs),
+          this.#isolated(receiver.name, dropExpired(this.#deps, receiver, beforeMs)),
+          this.#isolated(receiver.name, backlog.trim(receiver.name, beforeMs)).then(() => beforeMs),
         ]),
       );
-      trimMs = Math.min(trimMs, ...reached);
+      trimMs = Math.min(trimMs, ...reached.map((atMs) => atMs ?? beforeMs));
     }
     const names = receivers.map(({ name }) => name);
     const all = new Set([...noted, ...due.map(({ name }) => name)]);
-    if (names.every((name) => all.has(name))) await events.trim(trimMs, names);
-    else this.#losses = { noted: all, toMs: trimMs };
+    const isNoted = names.every((name) => all.has(name));
+    // What one check does not trim, the next one does, without noting anything again.
+    if (!isNoted || (await events.trim(trimMs, names)).more) this.#losses = { noted: all, toMs: trimMs };
   }
 
   async #compactEnded(confirmedMs: number): Promise<void> {

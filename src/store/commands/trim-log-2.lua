@@ -19,7 +19,8 @@ local prefix, receivers = ARGV.prefix, cjson.decode(ARGV.receivers)
 -- True for an open delivery of an event that leaves the log. Dead letters have a retention of their own.
 local function isOpen(receiver, id)
   local outcome = redis.call('HGET', prefix .. ':delivery:' .. receiver .. ':' .. id, 'outcome')
-  return outcome == 'pending' and redis.call('ZSCORE', prefix .. ':pending:' .. receiver, id)
+  -- A key of another type holds nothing open.
+  return outcome == 'pending' and type(redis.pcall('ZSCORE', prefix .. ':pending:' .. receiver, id)) == 'string'
 end
 
 local function removeDelivery(receiver, id, subject, replay)
