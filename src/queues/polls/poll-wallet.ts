@@ -4,6 +4,7 @@ import { afterFitting, afterTooLarge, BLOCKED_MS, effectiveLimit } from '../../d
 import type { Listing } from '../../domain/cadence/wait.ts';
 import { type OpenTransfer, sweepEveryMs } from '../../domain/cadence/wallet.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
+import { parseClaimKey } from '../../domain/subjects/subscription.ts';
 import type { EarlierPage, WalletPage } from '../../pollers/status.ts';
 import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
@@ -143,18 +144,23 @@ async function shrinkListing(
 type ListingPoll = { start: PollStart; findings: PollFindings; listing: Listing };
 
 /**
- * Hash of a page and of all on which the result of its ingestion depends: its content, its subscribers, the data's epoch, the
+ * Hash of a page and of all on which the result of its ingestion depends: its content, its subscribers with the times that
+ * they wish for, the data's epoch, the
  * number of commits about the wallet's transfers, and which of its records were settled: another process may have found others.
  */
 function printOf(
   { stores: { subjects } }: PollContext,
-  { claims, subscribedAt }: PollStart,
+  { claims, subscribedAt, subscriptions }: PollStart,
   page: { content: string; isSettled: boolean; records: ReadonlyMap<string, unknown> | null; moves: number },
 ): string {
   const { content, isSettled, records, moves } = page;
   const { epoch } = subjects.epoch.begun;
   const settled = isSettled ? 'all' : [...(records?.keys() ?? [])].sort();
-  const subscribers = claims.map(({ key, atMs }) => [key, atMs, subscribedAt.get(key) ?? '']);
+  const subscribers = claims.map(({ key, atMs }) => {
+    const { overdueAfterMs = null, warnBeforeMs = null } =
+      subscriptions.get(parseClaimKey(key).subscription) ?? {};
+    return [key, atMs, subscribedAt.get(key) ?? '', overdueAfterMs, warnBeforeMs];
+  });
   return hash('sha256', JSON.stringify([content, settled, moves, epoch, subscribers])).slice(0, 32);
 }
 
