@@ -72,7 +72,7 @@ export function storesOn(
     plan: new PlanStore(redis, keys),
     wallets: new WalletStore(redis, keys),
     registry: new Registry(redis, keys, subjects, onForeign, process),
-    receivers: new ReceiverStore(redis, keys, onForeign),
+    receivers: new ReceiverStore(redis, keys, options),
     deliveries: new DeliveryStore(redis, keys, options),
     backlog: new Backlog(redis, keys),
     dropped: new DroppedStore(redis, keys),

@@ -1,9 +1,8 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { deriveKey, type Secret } from '../secret.ts';
-import type { RedisClient } from './commands.ts';
 import { type PresentReceiver, receiverText } from './definitions.ts';
-import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
+import { RedisStore } from './stored.ts';
 
 const CIPHER = 'aes-256-gcm';
 const IV_BYTES = 12;
@@ -54,27 +53,19 @@ export type Put = Awaited<ReturnType<typeof scripts.putReceiver>>;
 export const MOST_ADDED = 2_000;
 
 /** The receivers that were made through the API, stored encrypted and shared by all processes. */
-export class AddedReceiverStore {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-
-  constructor(redis: RedisClient, keys: Keys) {
-    this.#redis = redis;
-    this.#keys = keys;
-  }
-
+export class AddedReceiverStore extends RedisStore {
   /** Null where no receiver was ever added, or Redis was emptied. */
   async version(): Promise<string | null> {
-    return this.#redis.get(this.#keys.addedReceiversVersion);
+    return this.redis.get(this.keys.addedReceiversVersion);
   }
 
   /** Returns the encrypted part of each receiver, by name. */
   async all(): Promise<Map<string, string>> {
-    return new Map(Object.entries(await this.#redis.hgetall(this.#keys.addedReceivers)));
+    return new Map(Object.entries(await this.redis.hgetall(this.keys.addedReceivers)));
   }
 
   async of(name: string): Promise<string | null> {
-    return this.#redis.hget(this.#keys.addedReceivers, name);
+    return this.redis.hget(this.keys.addedReceivers, name);
   }
 
   /** Stores a receiver, as a new one or in place of an earlier one; with `before`, only in place of that version. */
@@ -84,11 +75,11 @@ export class AddedReceiverStore {
   ): Promise<Put> {
     const { name } = definition;
     const args = { name, encrypted, definition: receiverText(definition), as, before, most: MOST_ADDED };
-    return scripts.putReceiver(this.#redis, { keys: this.#keys, args });
+    return scripts.putReceiver(this.redis, { keys: this.keys, args });
   }
 
   /** False when there is none of this name. */
   async remove(name: string): Promise<boolean> {
-    return scripts.removeReceiver(this.#redis, { keys: this.#keys, args: { name } });
+    return scripts.removeReceiver(this.redis, { keys: this.keys, args: { name } });
   }
 }

@@ -1,7 +1,6 @@
 import { MOST_IN_DIGEST } from '../domain/events/batching.ts';
-import type { RedisClient } from './commands.ts';
-import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
+import { RedisStore } from './stored.ts';
 
 /** Deliveries of one message, fixed before it is sent: a repeat is equal. Only the job of the `leader`, a member, sends it. */
 export type Batch = { id: string; leader: string; members: string[] };
@@ -10,19 +9,11 @@ export type Batch = { id: string; leader: string; members: string[] };
 export type Waiting = { joinedAtMs: number; isWaiting: boolean; waiting: number };
 
 /** The batches of each receiver. */
-export class BatchStore {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-
-  constructor(redis: RedisClient, keys: Keys) {
-    this.#redis = redis;
-    this.#keys = keys;
-  }
-
+export class BatchStore extends RedisStore {
   /** Returns the batch of a delivery, else its wait; `joins` makes it wait from now on. */
   async join(receiver: string, id: string, { joins }: { joins: boolean }): Promise<Batch | Waiting> {
-    const keys = this.#keys;
-    const { batch, first, rest } = await scripts.joinBatch(this.#redis, {
+    const keys = this.keys;
+    const { batch, first, rest } = await scripts.joinBatch(this.redis, {
       keys: { delivery: keys.delivery(receiver, id), waiting: keys.waiting(receiver) },
       args: { id, joins, deliveryPrefix: keys.delivery(receiver, ''), batchPrefix: keys.batch(receiver, '') },
     });
@@ -33,9 +24,9 @@ export class BatchStore {
 
   /** Freezes a batch that a delivery leads: alone, or with those that wait. Null when it was frozen before. */
   async close(receiver: string, id: string, { alone }: { alone: boolean }): Promise<Batch | null> {
-    const keys = this.#keys;
+    const keys = this.keys;
     const [deliveryPrefix, batchPrefix] = [keys.delivery(receiver, ''), keys.batch(receiver, '')];
-    const closed = await scripts.closeBatch(this.#redis, {
+    const closed = await scripts.closeBatch(this.redis, {
       keys: {
         delivery: keys.delivery(receiver, id),
         waiting: keys.waiting(receiver),

@@ -20,7 +20,7 @@ import type { RedisClient } from './commands.ts';
 import { readConfirmedTime } from './confirmed-time.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
-import { type OnForeign, readStored } from './stored.ts';
+import { type OnForeign, RedisStore, readStored } from './stored.ts';
 
 const LEASE_MS = 10_000;
 
@@ -89,30 +89,25 @@ type Postponement = {
 export type EndOutcome = Awaited<ReturnType<typeof scripts.endCheck>>;
 
 /** The checks of stated payments: those that wait, by chain and due time, and those that have ended. */
-export class CheckStore {
+export class CheckStore extends RedisStore {
   readonly retentionMs: number;
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-  readonly #onForeign: OnForeign;
 
   constructor(redis: RedisClient, keys: Keys, options: { retentionMs: number; onForeign?: OnForeign }) {
-    this.#redis = redis;
-    this.#keys = keys;
+    super(redis, keys, options);
     this.retentionMs = options.retentionMs;
-    this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
   async cursor(): Promise<string> {
-    return (await this.#redis.get(this.#keys.checksCursor)) ?? '';
+    return (await this.redis.get(this.keys.checksCursor)) ?? '';
   }
 
   /** Removes the cursor of the feed: events from now until the feed begins again are not checked. */
   async removeCursor(): Promise<void> {
-    await this.#redis.del(this.#keys.checksCursor);
+    await this.redis.del(this.keys.checksCursor);
   }
 
   async begin(cursor: string): Promise<void> {
-    await this.#redis.set(this.#keys.checksCursor, cursor, 'NX');
+    await this.redis.set(this.keys.checksCursor, cursor, 'NX');
   }
 
   /**
@@ -125,7 +120,7 @@ export class CheckStore {
   ): Promise<number | null> {
     const { token: fence, from, to } = step;
     const args = { fence, from, to, payments: payments.map(fedPayment) };
-    const { isDone, begun } = await scripts.feedChecks(this.#redis, { keys: this.#keys, args });
+    const { isDone, begun } = await scripts.feedChecks(this.redis, { keys: this.keys, args });
     return isDone ? begun : null;
   }
 
@@ -144,8 +139,8 @@ export class CheckStore {
     nextInMs: number | null;
     heads: { chainId: string; endpoint: string }[];
   }> {
-    const found = await scripts.claimChecks(this.#redis, {
-      keys: this.#keys,
+    const found = await scripts.claimChecks(this.redis, {
+      keys: this.keys,
       args: {
         token,
         leaseMs: LEASE_MS,
@@ -171,23 +166,23 @@ export class CheckStore {
   /** Makes those checks due that wait until the final head of an endpoint has reached this block. */
   async noteHead({ chainId, endpoint }: { chainId: string; endpoint: string }, head: string): Promise<void> {
     const args = { chain: chainId, endpoint, block: head };
-    await scripts.noteHead(this.#redis, { keys: this.#keys, args });
+    await scripts.noteHead(this.redis, { keys: this.keys, args });
   }
 
   /** Requests checks anew that ended by the removal of these chains, a bounded number. Returns how many. */
   async reopen(chains: readonly string[]): Promise<number> {
-    return scripts.reopenChecks(this.#redis, { keys: this.#keys, args: { most: REOPENED_AT_ONCE, chains } });
+    return scripts.reopenChecks(this.redis, { keys: this.keys, args: { most: REOPENED_AT_ONCE, chains } });
   }
 
   /** Renews claims. Returns the ids of those that are lost. */
   async renew(claims: readonly { id: string; token: string }[]): Promise<string[]> {
     if (claims.length === 0) return [];
-    return scripts.renewChecks(this.#redis, { keys: this.#keys, args: { leaseMs: LEASE_MS, claims } });
+    return scripts.renewChecks(this.redis, { keys: this.keys, args: { leaseMs: LEASE_MS, claims } });
   }
 
   /** Makes the checks due that processes had claimed which are gone. */
   async returnClaims(processes: readonly string[]): Promise<void> {
-    await scripts.returnChecks(this.#redis, { keys: this.#keys, args: { processes } });
+    await scripts.returnChecks(this.redis, { keys: this.keys, args: { processes } });
   }
 
   /**
@@ -202,8 +197,8 @@ export class CheckStore {
     const noted = responses === null ? [] : [{ name: 'responses', value: JSON.stringify(responses) }];
     const seen = seenAtMs === null ? [] : [{ name: 'seenAt', value: String(seenAtMs) }];
     const isRead = responses !== null;
-    return scripts.postponeCheck(this.#redis, {
-      keys: this.#keys,
+    return scripts.postponeCheck(this.redis, {
+      keys: this.keys,
       args: {
         id,
         token,
@@ -225,7 +220,7 @@ export class CheckStore {
     const { state, because, proof, responses, endpoints, logs, from, isHeld } = ending;
     const fields = ['because', because, 'responses', JSON.stringify(responses)];
     return {
-      base: this.#keys.checks,
+      base: this.keys.checks,
       id,
       token,
       state,
@@ -240,17 +235,17 @@ export class CheckStore {
   }
 
   async end(check: ClaimedCheck, ending: Ending): Promise<EndOutcome> {
-    return scripts.endCheck(this.#redis, { keys: this.#keys, args: { ending: this.ending(check, ending) } });
+    return scripts.endCheck(this.redis, { keys: this.keys, args: { ending: this.ending(check, ending) } });
   }
 
   /** Returns the other payments that logs of a statement's transaction proved: index of the log -> its owner. */
   async ownersOfLogs(statement: Stated): Promise<Map<number, LogOwner>> {
-    const base = this.#keys.checks;
-    const ids = await this.#redis.hgetall(`${base}:logs:${txOf(statement)}`);
+    const base = this.keys.checks;
+    const ids = await this.redis.hgetall(`${base}:logs:${txOf(statement)}`);
     const others = Object.entries(ids).filter(([, id]) => id !== checkId(statement));
     const owners = await Promise.all(
       others.map(async ([index, id]): Promise<[number, LogOwner]> => {
-        const fields = await this.#redis.hgetall(`${base}:of:${id}`);
+        const fields = await this.redis.hgetall(`${base}:of:${id}`);
         return [Number(index), ownerOf(id, Object.keys(fields).length === 0 ? null : this.#read(id, fields))];
       }),
     );
@@ -260,7 +255,7 @@ export class CheckStore {
   /** In the order of the subject's payments. */
   async of(subject: SubjectId): Promise<Check[]> {
     const ids = PAYMENTS.map((payment) => checkId({ subject, payment }));
-    const rows = await Promise.all(ids.map((id) => this.#redis.hgetall(`${this.#keys.checks}:of:${id}`)));
+    const rows = await Promise.all(ids.map((id) => this.redis.hgetall(`${this.keys.checks}:of:${id}`)));
     return rows.flatMap((fields, index) => {
       const id = ids[index] ?? '';
       return Object.keys(fields).length === 0 ? [] : (this.#read(id, fields) ?? []);
@@ -268,7 +263,7 @@ export class CheckStore {
   }
 
   async counts(): Promise<{ chain: string; state: string; count: number }[]> {
-    const counts = await this.#redis.hgetall(`${this.#keys.checks}:counts`);
+    const counts = await this.redis.hgetall(`${this.keys.checks}:counts`);
     return Object.entries(counts).map(([field, count]) => {
       const bar = field.lastIndexOf('|');
       return { chain: field.slice(0, bar), state: field.slice(bar + 1), count: Number(count) };
@@ -279,8 +274,8 @@ export class CheckStore {
   async oldest(chains: readonly string[]): Promise<{ chain: string; sinceMs: number | null }[]> {
     return Promise.all(
       chains.map(async (chain) => {
-        const key = `${this.#keys.checks}:waiting:${chain}`;
-        const [, since] = await this.#redis.zrange(key, '0', '0', 'WITHSCORES');
+        const key = `${this.keys.checks}:waiting:${chain}`;
+        const [, since] = await this.redis.zrange(key, '0', '0', 'WITHSCORES');
         return { chain, sinceMs: since === undefined ? null : Number(since) };
       }),
     );
@@ -288,14 +283,14 @@ export class CheckStore {
 
   /** Removes checks whose retention is over, a bounded number. Returns how many. */
   async trim(): Promise<number> {
-    const { confirmedMs } = await readConfirmedTime(this.#redis, this.#keys);
+    const { confirmedMs } = await readConfirmedTime(this.redis, this.keys);
     const args = { beforeMs: confirmedMs - this.retentionMs, most: TRIMMED_AT_ONCE };
-    return scripts.trimChecks(this.#redis, { keys: this.#keys, args });
+    return scripts.trimChecks(this.redis, { keys: this.keys, args });
   }
 
   #read(id: string, fields: { [field: string]: string }): Check | null {
-    const where = `${this.#keys.checks}:of:${id}`;
-    const check = readStored(STORED_CHECK, fields, { what: 'check', where, onForeign: this.#onForeign });
+    const where = `${this.keys.checks}:of:${id}`;
+    const check = readStored(STORED_CHECK, fields, { what: 'check', where, onForeign: this.onForeign });
     return check && { ...check, id };
   }
 }

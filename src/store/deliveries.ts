@@ -1,6 +1,5 @@
 import { parseDeliveryId } from '../domain/events/event.ts';
 import { MOST_OPEN } from './backlog.ts';
-import type { RedisClient } from './commands.ts';
 import {
   type Attempt,
   type DeliveryFact,
@@ -8,12 +7,11 @@ import {
   deliveredFields,
   FACT,
 } from './delivery-fact.ts';
-import type { Keys } from './keys.ts';
 import type { CursorMove, ExpectedEntry } from './log-entry.ts';
 import { operatorSubject } from './operator-event.ts';
 import { type ReceiverMove, receiverEvent } from './receivers.ts';
 import { scripts } from './scripts.ts';
-import { isolated, type OnForeign, readHash } from './stored.ts';
+import { isolated, RedisStore, readHash } from './stored.ts';
 
 export type { Attempt, DeliveryFact, DeliveryOutcome } from './delivery-fact.ts';
 
@@ -130,17 +128,7 @@ const ATTEMPTS_STORED = 12;
 const CHUNK = 500;
 
 /** The facts of deliveries, one per event, receiver and replay, and their senders. Stored as long as event or dead letter. */
-export class DeliveryStore {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-  readonly #onForeign: OnForeign;
-
-  constructor(redis: RedisClient, keys: Keys, options: { onForeign?: OnForeign } = {}) {
-    this.#redis = redis;
-    this.#keys = keys;
-    this.#onForeign = options.onForeign ?? (() => undefined);
-  }
-
+export class DeliveryStore extends RedisStore {
   /**
    * Opens deliveries of one receiver, in order, under the relay's fencing token. Null when another process relays now. Where the
    * cursor, or what the relay remembers, is not current, nothing is opened.
@@ -150,8 +138,8 @@ export class DeliveryStore {
     { receiver, deliveries, replay, cursor, process }: OpeningOrder,
     { order, memory }: OpeningStep = { order: null, memory: null },
   ): Promise<OpenedDeliveries | null> {
-    const keys = this.#keys;
-    const opened = await scripts.openDeliveries(this.#redis, {
+    const keys = this.keys;
+    const opened = await scripts.openDeliveries(this.redis, {
       keys: {
         ...this.#keysOf(receiver),
         relayLease: keys.relayLease,
@@ -183,7 +171,7 @@ export class DeliveryStore {
   }
 
   #rememberedOf({ definitions, isCounted, expected, ...memory }: RelayMemory): object {
-    const keys = this.#keys;
+    const keys = this.keys;
     return {
       ...memory,
       expected: expected.map(({ name, entry: { packed, claimKeys } }) => ({
@@ -201,10 +189,10 @@ export class DeliveryStore {
   /** Claims deliveries of a receiver for a process, oldest first, as far as the receiver's pace allows. */
   async claim(receiver: string, { process, order }: { process: string; order: ClaimOrder }): Promise<Claims> {
     const { pending: _, ...keys } = this.#keysOf(receiver);
-    const { subscriptions, senders, tracked } = this.#keys;
-    const claimed = await scripts.claimDeliveries(this.#redis, {
+    const { subscriptions, senders, tracked } = this.keys;
+    const claimed = await scripts.claimDeliveries(this.redis, {
       keys: { ...keys, subscriptions, senders },
-      args: { process, receiver, order, deliveryPrefix: this.#keys.delivery(receiver, ''), tracked },
+      args: { process, receiver, order, deliveryPrefix: this.keys.delivery(receiver, ''), tracked },
     });
     return this.#claimsOf(receiver, claimed);
   }
@@ -234,20 +222,20 @@ export class DeliveryStore {
     { process, ids, afterMs }: { process: string; ids: readonly string[]; afterMs: number | null },
   ): Promise<void> {
     const restMs = afterMs === null ? null : Math.max(0, Math.round(afterMs));
-    await scripts.releaseDeliveries(this.#redis, {
-      keys: { queue: this.#keys.queue(receiver), wakes: this.#keys.wakes, senders: this.#keys.senders },
-      args: { process, receiver, afterMs: restMs, deliveryPrefix: this.#keys.delivery(receiver, ''), ids },
+    await scripts.releaseDeliveries(this.redis, {
+      keys: { queue: this.keys.queue(receiver), wakes: this.keys.wakes, senders: this.keys.senders },
+      args: { process, receiver, afterMs: restMs, deliveryPrefix: this.keys.delivery(receiver, ''), ids },
     });
   }
 
   /** Queues the deliveries of dead processes; `process` is the caller. Returns how many. */
   async takeOver(receiver: string, process: string): Promise<number> {
-    const keys = this.#keys;
-    const work = scripts.takeOver(this.#redis, {
+    const keys = this.keys;
+    const work = scripts.takeOver(this.redis, {
       keys: { queue: keys.queue(receiver), senders: keys.senders, wakes: keys.wakes },
       args: { receiver, deliveryPrefix: keys.delivery(receiver, ''), process },
     });
-    return (await isolated(receiver, work, this.#onForeign)) ?? 0;
+    return (await isolated(receiver, work, this.onForeign)) ?? 0;
   }
 
   /**
@@ -257,8 +245,8 @@ export class DeliveryStore {
   async fact(receiver: string, id: string): Promise<DeliveryFact | null> {
     // In this order, a delivery that is delivered meanwhile is found in one of both.
     const [fields, delivered] = await Promise.all([
-      this.#redis.hgetall(this.#keys.delivery(receiver, id)),
-      this.#redis.hget(this.#keys.delivery(receiver, ''), id),
+      this.redis.hgetall(this.keys.delivery(receiver, id)),
+      this.redis.hget(this.keys.delivery(receiver, ''), id),
     ]);
     if (Object.keys(fields).length > 0) return this.#read(receiver, id, fields);
     if (delivered === null) return null;
@@ -266,17 +254,17 @@ export class DeliveryStore {
   }
 
   async #read(receiver: string, id: string, fields: Record<string, string>): Promise<DeliveryFact | null> {
-    const key = this.#keys.delivery(receiver, id);
+    const key = this.keys.delivery(receiver, id);
     const { value, foreign } = readHash(FACT, fields);
     if (foreign === null) return value;
-    this.#onForeign({ what: 'delivery', where: key, reason: foreign.reason });
+    this.onForeign({ what: 'delivery', where: key, reason: foreign.reason });
     if (value !== null) {
-      await this.#redis.hdel(key, ...foreign.fields);
+      await this.redis.hdel(key, ...foreign.fields);
       return value;
     }
-    await this.#redis.del(key);
-    await this.#redis.hdel(this.#keys.delivery(receiver, ''), id);
-    await this.#redis.zrem(this.#keys.dead(receiver), id);
+    await this.redis.del(key);
+    await this.redis.hdel(this.keys.delivery(receiver, ''), id);
+    await this.redis.zrem(this.keys.dead(receiver), id);
     return null;
   }
 
@@ -289,11 +277,11 @@ export class DeliveryStore {
     ends: readonly EndedAttempt[],
     { process, order }: { process: string; order: ClaimOrder | null },
   ): Promise<{ recorded: Recorded[]; claims: Claims | null }> {
-    const keys = this.#keys;
+    const keys = this.keys;
     const success = ends.findLast(({ outcome }) => outcome === 'delivered') ?? null;
     const event = (word: ReceiverMove, { attempt, nowMs }: EndedAttempt): string =>
       receiverEvent({ name: receiver, word, reason: attempt.reason, nowMs });
-    const { recorded, ...reply } = await scripts.recordAttempts(this.#redis, {
+    const { recorded, ...reply } = await scripts.recordAttempts(this.redis, {
       keys: {
         ...this.#keysOf(receiver),
         dead: keys.dead(receiver),
@@ -332,9 +320,9 @@ export class DeliveryStore {
    * many are open again; null when another process relays now.
    */
   async renew(fence: string, receiver: string, ids: readonly string[]): Promise<number | null> {
-    const keys = this.#keys;
+    const keys = this.keys;
     const [deliveryPrefix, replayPrefix] = [keys.delivery(receiver, ''), keys.replay('')];
-    const renewed = await scripts.renewDeliveries(this.#redis, {
+    const renewed = await scripts.renewDeliveries(this.redis, {
       keys: { ...this.#keysOf(receiver), dead: keys.dead(receiver), relayLease: keys.relayLease },
       args: { fence, receiver, deliveryPrefix, replayPrefix, ids },
     });
@@ -343,11 +331,11 @@ export class DeliveryStore {
 
   /** Queues open deliveries that are missing in their queue, a bounded number at a time, oldest first. Returns their ids. */
   async repair(receiver: string): Promise<string[]> {
-    const [keys, deliveryPrefix] = [this.#keysOf(receiver), this.#keys.delivery(receiver, '')];
+    const [keys, deliveryPrefix] = [this.#keysOf(receiver), this.keys.delivery(receiver, '')];
     const repaired: string[] = [];
     for (let rank = 0; rank < MOST_OPEN * 2; rank += CHUNK) {
       const args = { receiver, deliveryPrefix, rank, count: CHUNK };
-      const { checked, queued } = await scripts.repairDeliveries(this.#redis, { keys, args });
+      const { checked, queued } = await scripts.repairDeliveries(this.redis, { keys, args });
       repaired.push(...queued);
       if (checked < CHUNK) break;
     }
@@ -356,10 +344,10 @@ export class DeliveryStore {
 
   #keysOf(receiver: string): { pending: string; queue: string; receiver: string; wakes: string } {
     return {
-      pending: this.#keys.pending(receiver),
-      queue: this.#keys.queue(receiver),
-      receiver: this.#keys.receiver(receiver),
-      wakes: this.#keys.wakes,
+      pending: this.keys.pending(receiver),
+      queue: this.keys.queue(receiver),
+      receiver: this.keys.receiver(receiver),
+      wakes: this.keys.wakes,
     };
   }
 }

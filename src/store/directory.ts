@@ -10,7 +10,7 @@ import {
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { reportToOperator } from './operator-event.ts';
-import { INTEGER_TEXT, JSON_TEXT, type OnForeign, readHash } from './stored.ts';
+import { INTEGER_TEXT, JSON_TEXT, type OnForeign, RedisStore, readHash } from './stored.ts';
 
 /** The upstream's lists of chains and tokens, each with the time it was read (Redis time, ms; null for never). */
 export type StoredDirectory = DirectoryStamps & {
@@ -33,41 +33,28 @@ const STORED = z.object({
 const NOTHING: StoredDirectory = { chains: [], tokens: [], chainsAtMs: null, tokensAtMs: null };
 
 /** The chains and tokens that the upstream reported, shared by all processes. */
-export class DirectoryStore {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-  readonly #onForeign: OnForeign;
+export class DirectoryStore extends RedisStore {
   readonly #process: string;
 
   /** `process` is the process with whose end its turn ends (queues/heartbeat.ts); "" for one without a heartbeat. */
-  constructor(
-    redis: RedisClient,
-    keys: Keys,
-    { onForeign = () => undefined, process = '' }: { onForeign?: OnForeign; process?: string } = {},
-  ) {
-    this.#redis = redis;
-    this.#keys = keys;
-    this.#onForeign = onForeign;
-    this.#process = process;
+  constructor(redis: RedisClient, keys: Keys, options: { onForeign?: OnForeign; process?: string } = {}) {
+    super(redis, keys, options);
+    this.#process = options.process ?? '';
   }
 
   /** Reads both lists. A list of another shape counts as never read, and is fetched anew. */
   async read(): Promise<StoredDirectory> {
-    const { directory } = this.#keys;
-    const { value, foreign } = readHash(STORED, await this.#redis.hgetall(directory));
+    const { directory } = this.keys;
+    const { value, foreign } = readHash(STORED, await this.redis.hgetall(directory));
     if (foreign === null) return value ?? NOTHING;
     const { fields, reason } = foreign;
-    this.#onForeign({ what: 'directory', where: directory, reason });
-    await this.#redis.hdel(directory, ...fields, ...fields.map((field) => `${field}AtMs`));
+    this.onForeign({ what: 'directory', where: directory, reason });
+    await this.redis.hdel(directory, ...fields, ...fields.map((field) => `${field}AtMs`));
     return this.read();
   }
 
   async stamps(): Promise<DirectoryStamps> {
-    const [chainsAtMs, tokensAtMs] = await this.#redis.hmget(
-      this.#keys.directory,
-      'chainsAtMs',
-      'tokensAtMs',
-    );
+    const [chainsAtMs, tokensAtMs] = await this.redis.hmget(this.keys.directory, 'chainsAtMs', 'tokensAtMs');
     const atMs = (text: string | null | undefined): number | null =>
       INTEGER_TEXT.safeParse(text ?? '').data ?? null;
     return { chainsAtMs: atMs(chainsAtMs), tokensAtMs: atMs(tokensAtMs) };
@@ -75,23 +62,23 @@ export class DirectoryStore {
 
   async writeChains(chains: readonly DiscoveredChain[], nowMs: number): Promise<void> {
     const text = JSON.stringify(chains);
-    await this.#redis.hset(this.#keys.directory, 'chains', text, 'chainsAtMs', String(nowMs));
+    await this.redis.hset(this.keys.directory, 'chains', text, 'chainsAtMs', String(nowMs));
   }
 
   async writeTokens(tokens: readonly DiscoveredToken[], nowMs: number): Promise<void> {
     const text = JSON.stringify(tokens);
-    await this.#redis.hset(this.#keys.directory, 'tokens', text, 'tokensAtMs', String(nowMs));
+    await this.redis.hset(this.keys.directory, 'tokens', text, 'tokensAtMs', String(nowMs));
   }
 
   /** True when it is this process's turn to fetch the lists; no other process gets a turn for so long from now. */
   async claimTurn(forMs: number): Promise<boolean> {
     const turn = `turn ${this.#process}`;
-    return (await this.#redis.set(this.#keys.directoryTurn, turn, 'PX', forMs, 'NX')) === 'OK';
+    return (await this.redis.set(this.keys.directoryTurn, turn, 'PX', forMs, 'NX')) === 'OK';
   }
 
   /** Ends this process's turn. The wait is that of the upstream, and outlives the process. */
   async delayNextTurn(forMs: number): Promise<void> {
-    await this.#redis.set(this.#keys.directoryTurn, 'waiting', 'PX', Math.round(forMs), 'XX');
+    await this.redis.set(this.keys.directoryTurn, 'waiting', 'PX', Math.round(forMs), 'XX');
   }
 }
 

@@ -1,7 +1,6 @@
 import { asSubjectId, parseSubjectId } from '../domain/subjects/subject.ts';
-import type { RedisClient } from './commands.ts';
-import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
+import { RedisStore } from './stored.ts';
 
 /*
  * The states of a subject that is tracked no more. None expires by a clock of Redis: the moves are made by
@@ -39,16 +38,9 @@ type CompactTimes = { confirmedMs: number; retentionMs: number; loggedFromMs: nu
 export type EndedMoves = { compacted: number; removed: number };
 
 /** The subjects that nobody tracks any more. */
-export class EndedSubjects {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
+export class EndedSubjects extends RedisStore {
   #cursor = '0';
   #compactCursor = '0';
-
-  constructor(redis: RedisClient, keys: Keys) {
-    this.#redis = redis;
-    this.#keys = keys;
-  }
 
   /**
    * Makes the moves that are due at a confirmed time (ms): of whole subjects the longest wait first, of compact ones those in a
@@ -56,8 +48,8 @@ export class EndedSubjects {
    * the log still has its events, and compact it would never learn when they have left it.
    */
   async compact({ confirmedMs, retentionMs, loggedFromMs }: CompactTimes): Promise<EndedMoves> {
-    const keys = this.#keys;
-    const due = await this.#redis.zrangebyscore(
+    const keys = this.keys;
+    const due = await this.redis.zrangebyscore(
       keys.ended,
       '-inf',
       Math.min(confirmedMs - retentionMs, loggedFromMs - 1),
@@ -65,7 +57,7 @@ export class EndedSubjects {
       0,
       MOST_MOVED,
     );
-    const compact = await scripts.listCompact(this.#redis, {
+    const compact = await scripts.listCompact(this.redis, {
       keys: { compact: keys.compact },
       args: { cursor: this.#compactCursor, count: CHECKED_AT_ONCE, beforeMs: confirmedMs - retentionMs },
     });
@@ -74,8 +66,8 @@ export class EndedSubjects {
     // A member of another program stays where it is, and is no reason to move nothing.
     const named = [...due, ...compact.subjects].filter((text) => parseSubjectId(text) !== null);
     const subjects = named.map(asSubjectId);
-    for (const [endpointGroup, some] of Map.groupBy(subjects, this.#keys.groupOf)) {
-      const { compacted, removed } = await scripts.compactEnded(this.#redis, {
+    for (const [endpointGroup, some] of Map.groupBy(subjects, this.keys.groupOf)) {
+      const { compacted, removed } = await scripts.compactEnded(this.redis, {
         keys: this.#keysOf(endpointGroup),
         args: { confirmedMs, retentionMs, subjectPrefix: keys.subject(''), subjects: some },
       });
@@ -87,8 +79,8 @@ export class EndedSubjects {
 
   /** Adds untracked subjects with a snapshot that are missing in `ended`, from a bounded part of all. Returns how many. */
   async repair(): Promise<number> {
-    const keys = this.#keys;
-    const [cursor, rows] = await this.#redis.zscan(
+    const keys = this.keys;
+    const [cursor, rows] = await this.redis.zscan(
       keys.changedSubjects,
       this.#cursor,
       'COUNT',
@@ -97,19 +89,19 @@ export class EndedSubjects {
     this.#cursor = cursor;
     const subjects = rows.filter((_, index) => index % 2 === 0).map(asSubjectId);
     let found = 0;
-    for (const [endpointGroup, some] of Map.groupBy(subjects, this.#keys.groupOf)) {
+    for (const [endpointGroup, some] of Map.groupBy(subjects, this.keys.groupOf)) {
       const args = { subjectPrefix: keys.subject(''), subjects: some };
-      found += await scripts.repairEnded(this.#redis, { keys: this.#keysOf(endpointGroup), args });
+      found += await scripts.repairEnded(this.redis, { keys: this.#keysOf(endpointGroup), args });
     }
     return found;
   }
 
   #keysOf(endpointGroup: string): Record<'ended' | 'plan' | 'wanted' | 'changedSubjects', string> {
-    const { ended, wanted, changedSubjects } = this.#keys;
-    return { ended, plan: this.#keys.plan(endpointGroup), wanted, changedSubjects };
+    const { ended, wanted, changedSubjects } = this.keys;
+    return { ended, plan: this.keys.plan(endpointGroup), wanted, changedSubjects };
   }
 
   async count(): Promise<number> {
-    return this.#redis.zcard(this.#keys.ended);
+    return this.redis.zcard(this.keys.ended);
   }
 }

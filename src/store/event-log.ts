@@ -1,11 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { BoundedMap, CACHES } from '../domain/caches.ts';
 import type { Event } from '../domain/events/event.ts';
+import type { SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
-import type { Keys } from './keys.ts';
-import { eventOf, type LogEntry, parseEntry, type StoredEntry } from './log-entry.ts';
+import {
+  compareEntries,
+  eventOf,
+  type LogEntry,
+  parseEntry,
+  placeAfter,
+  type StoredEntry,
+} from './log-entry.ts';
 import { unpack, unpackedBytes } from './packed.ts';
 import { scripts } from './scripts.ts';
+import { RedisStore } from './stored.ts';
 import { unmatchedBefore } from './undelivered.ts';
 
 /**
@@ -27,19 +35,12 @@ export type LogPiece = { entries: LogEntry[]; more: boolean };
 type LogRange = { from: string; to: string; count: number; order: '' | 'backward' };
 
 /** The event log: one Redis Stream, the outbox and the history at once. */
-export class EventLog {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
+export class EventLog extends RedisStore {
   /** Cache of parsed entries by place: an entry never changes, and many receivers need the same one. */
   readonly #read = new BoundedMap<string, { fields: readonly string[]; entry: LogEntry }>({
     ...CACHES.logEntries,
     bytesOf: (_id, { fields }) => fields.reduce((sum, field) => sum + unpackedBytes(field), 0),
   });
-
-  constructor(redis: RedisClient, keys: Keys) {
-    this.#redis = redis;
-    this.#keys = keys;
-  }
 
   /** Returns the entries after one, oldest first: at most `count`, fewer where they are large. */
   async after(entry: string, count: number): Promise<LogPiece> {
@@ -60,7 +61,7 @@ export class EventLog {
     entry: string,
     { blocking, waitMs }: { blocking: RedisClient; waitMs: number },
   ): Promise<LogPiece> {
-    const { events } = this.#keys;
+    const { events } = this.keys;
     const found = await blocking.xread('COUNT', MOST_AWAITED, 'BLOCK', waitMs, 'STREAMS', events, entry);
     const entries = (found?.[0]?.[1] ?? []).map(([id, fields]) => this.read(id, fields));
     return { entries, more: entries.length === MOST_AWAITED };
@@ -68,7 +69,7 @@ export class EventLog {
 
   /** Null when it was trimmed. */
   async at(entry: string): Promise<LogEntry | null> {
-    const [row] = await this.#redis.xrange(this.#keys.events, entry, entry);
+    const [row] = await this.redis.xrange(this.keys.events, entry, entry);
     return row === undefined ? null : this.read(row[0], row[1]);
   }
 
@@ -99,18 +100,18 @@ export class EventLog {
 
   /** Returns `0-0` in an empty log. */
   async newest(): Promise<string> {
-    const [row] = await this.#redis.xrevrange(this.#keys.events, '+', '-', 'COUNT', 1);
+    const [row] = await this.redis.xrevrange(this.keys.events, '+', '-', 'COUNT', 1);
     return row?.[0] ?? '0-0';
   }
 
   /** Returns the time of the oldest entry (ms); Infinity in an empty log. */
   async loggedFromMs(): Promise<number> {
-    const [row] = await this.#redis.xrange(this.#keys.events, '-', '+', 'COUNT', 1);
+    const [row] = await this.redis.xrange(this.keys.events, '-', '+', 'COUNT', 1);
     return row === undefined ? Number.POSITIVE_INFINITY : Number.parseInt(row[0], 10);
   }
 
   async append(event: Event): Promise<void> {
-    await scripts.appendEvent(this.#redis, { keys: this.#keys, args: { event } });
+    await scripts.appendEvent(this.redis, { keys: this.keys, args: { event } });
   }
 
   /**
@@ -122,8 +123,8 @@ export class EventLog {
     receivers: readonly string[] = [],
   ): Promise<{ trimmed: number; more: boolean }> {
     await Promise.all([
-      this.#redis.zremrangebyscore(this.#keys.quarantine, '-inf', `(${beforeMs}`),
-      this.#redis.zremrangebylex(this.#keys.unmatched, '-', unmatchedBefore(beforeMs)),
+      this.redis.zremrangebyscore(this.keys.quarantine, '-inf', `(${beforeMs}`),
+      this.redis.zremrangebylex(this.keys.unmatched, '-', unmatchedBefore(beforeMs)),
     ]);
     const count = Math.max(1, Math.floor(TRIMMED_AT_ONCE / (1 + receivers.length)));
     const to = `(${Math.max(0, Math.floor(beforeMs))}-0`;
@@ -131,8 +132,8 @@ export class EventLog {
     for (let piece = 0; piece < MOST_TRIMMED_PIECES; piece += 1) {
       const { rows, more } = await this.#rows({ from: '-', to, count, order: '' });
       const entries = rows.map(({ id: entry, fields }) => ({ entry, ...namesOf(fields) }));
-      const args = { prefix: this.#keys.prefix, receivers, entries };
-      const gone = await scripts.trimLog(this.#redis, { keys: this.#keys, args });
+      const args = { prefix: this.keys.prefix, receivers, entries };
+      const gone = await scripts.trimLog(this.redis, { keys: this.keys, args });
       trimmed += gone;
       if (!more || gone < rows.length) return { trimmed, more: false };
     }
@@ -140,17 +141,17 @@ export class EventLog {
   }
 
   async trimmed(): Promise<string | null> {
-    return this.#redis.get(this.#keys.trimmed);
+    return this.redis.get(this.keys.trimmed);
   }
 
   /** Returns the name of this log. It is empty after Redis lost its data, until the daemon names the new log. */
   async name(): Promise<string> {
-    return (await this.#redis.get(this.#keys.logName)) ?? '';
+    return (await this.redis.get(this.keys.logName)) ?? '';
   }
 
   /** Names the log where it has no name, and returns the name. Requests that only read must not call it. */
   async ensureName(): Promise<string> {
-    await this.#redis.set(this.#keys.logName, randomBytes(6).toString('base64url'), 'NX');
+    await this.redis.set(this.keys.logName, randomBytes(6).toString('base64url'), 'NX');
     return this.name();
   }
 
@@ -165,7 +166,7 @@ export class EventLog {
   async readSomeAt(entries: readonly string[]): Promise<(LogEntry | null)[]> {
     if (entries.length === 0) return [];
     const args = { mostBytes: MOST_PIECE_BYTES, entries };
-    const found = await scripts.readPlaces(this.#redis, { keys: this.#keys, args });
+    const found = await scripts.readPlaces(this.redis, { keys: this.keys, args });
     return found.map((fields, index) =>
       fields.length === 0 ? null : this.read(entries[index] ?? '', fields),
     );
@@ -190,7 +191,7 @@ export class EventLog {
 
   async #rows({ count: most, ...range }: LogRange) {
     const args = { ...range, most, mostBytes: MOST_PIECE_BYTES };
-    return scripts.readLog(this.#redis, { keys: this.#keys, args });
+    return scripts.readLog(this.redis, { keys: this.keys, args });
   }
 }
 
@@ -209,4 +210,53 @@ function namesOf(fields: readonly string[]): { event: string; subject: string } 
 
 function isSame(one: readonly string[], other: readonly string[]): boolean {
   return one.length === other.length && one.every((text, index) => text === other[index]);
+}
+
+/** A range of entries: the newest `count` of those before one (null: the end of the log), down to `from` (null: the oldest). */
+export type EntryRange = { before: string | null; from: string | null; count: number };
+
+/**
+ * The places of each subject's events in the event log. A commit adds to it in the step that writes the event. Members are
+ * entries with all their digits (16 and 20) and score 0, so that Redis orders them as the log does. Where the only event was for
+ * all claims, its snapshot has its place (`eventEntry`), and there is no list.
+ */
+export class SubjectEntries extends RedisStore {
+  /** Returns the entries of several subjects' events, the newest first. One read per subject, however many they have. */
+  async list(subjects: readonly SubjectId[], { before, from, count }: EntryRange): Promise<string[]> {
+    const trimmed = await this.redis.get(this.keys.trimmed);
+    const floors = [from, trimmed === null ? null : placeAfter(trimmed)].flatMap((entry) => entry ?? []);
+    const oldest = floors.sort(compareEntries).at(-1);
+    const max = before === null ? '+' : `(${memberOf(before)}`;
+    const min = oldest === undefined ? '-' : `[${memberOf(oldest)}`;
+    const found = await Promise.all(
+      subjects.map((subject) =>
+        scripts.listEntries(this.redis, {
+          keys: { subjectEntries: this.keys.subjectEntries(subject), subject: this.keys.subject(subject) },
+          args: { max, min, count },
+        }),
+      ),
+    );
+    // Members of equal length are in the order of the log.
+    return found.flat().sort().reverse().slice(0, count).map(entryOf);
+  }
+
+  /** True when the last event of a subject that was made for all its claims has left the log. */
+  async isLastGone(subject: SubjectId): Promise<boolean> {
+    const stored = await this.redis.hget(this.keys.subject(subject), 'eventEntry');
+    const entry = /^(\d+-\d+)\|/.exec(stored ?? '')?.[1];
+    return entry !== undefined && (await this.redis.xrange(this.keys.events, entry, entry)).length === 0;
+  }
+}
+
+/** As memberOf in commands/include/entries.lua. */
+function memberOf(entry: string): string {
+  const [ms = '0', count = '0'] = entry.split('-');
+  return `${ms.padStart(16, '0')}-${count.padStart(20, '0')}`;
+}
+
+function entryOf(member: string): string {
+  return member
+    .split('-')
+    .map((digits) => BigInt(digits))
+    .join('-');
 }

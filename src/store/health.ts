@@ -6,6 +6,7 @@ import type { Keys } from './keys.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 import { type PlanClock, REDIS_TIME } from './plan.ts';
 import { scripts } from './scripts.ts';
+import { RedisStore } from './stored.ts';
 
 /** The states of an endpoint group; commands/include/endpoint-group.lua has the table of moves. */
 export const HEALTH_STATES = ['ok', 'unreachable', 'unauthorized'] as const;
@@ -32,15 +33,11 @@ export type EndpointGroupAnswer = {
 const STATE = z.enum(HEALTH_STATES).catch('ok');
 
 /** The shared state of the upstream's endpoint groups: whether they respond, and until when to pause. */
-export class HealthStore {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-
+export class HealthStore extends RedisStore {
   readonly #atMs: PlanClock;
 
   constructor(redis: RedisClient, keys: Keys, { atMs = REDIS_TIME }: { atMs?: PlanClock } = {}) {
-    this.#redis = redis;
-    this.#keys = keys;
+    super(redis, keys);
     this.#atMs = atMs;
   }
 
@@ -50,7 +47,7 @@ export class HealthStore {
     answer: EndpointGroupAnswer,
   ): Promise<{ before: HealthState; after: HealthState; pauseMs: number | null }> {
     const { kind, member, sentAtMs, retryAfterMs, reason, support } = answer;
-    const nowMs = await redisTimeMs(this.#redis);
+    const nowMs = await redisTimeMs(this.redis);
     const event = (word: string): string =>
       operatorEventTemplate({
         kind: 'upstream',
@@ -59,8 +56,8 @@ export class HealthStore {
         nowMs,
         record: { endpointGroup, reason, ...support },
       });
-    const { before, after, pauseMs } = await scripts.noteAnswer(this.#redis, {
-      keys: { ...this.#keysOf(endpointGroup), plan: this.#keys.plan(endpointGroup) },
+    const { before, after, pauseMs } = await scripts.noteAnswer(this.redis, {
+      keys: { ...this.#keysOf(endpointGroup), plan: this.keys.plan(endpointGroup) },
       args: {
         answer: kind,
         member,
@@ -80,8 +77,8 @@ export class HealthStore {
 
   /** Rest of the pause that the upstream requested, ms; 0 for none. */
   async pauseMs(endpointGroup: EndpointGroup): Promise<number> {
-    const untilMs = await this.#redis.hget(this.#keys.endpointGroup(endpointGroup), 'pausedUntil');
-    return Math.max(0, (Number(untilMs) || 0) - (await redisTimeMs(this.#redis)));
+    const untilMs = await this.redis.hget(this.keys.endpointGroup(endpointGroup), 'pausedUntil');
+    return Math.max(0, (Number(untilMs) || 0) - (await redisTimeMs(this.redis)));
   }
 
   /**
@@ -96,11 +93,11 @@ export class HealthStore {
       kind: 'upstream',
       name: endpointGroup,
       word: 'record_too_large',
-      nowMs: await redisTimeMs(this.#redis),
+      nowMs: await redisTimeMs(this.redis),
       record: { endpointGroup, reason, wallet, ...(id === null ? {} : { id }) },
     });
-    return scripts.reportTooLarge(this.#redis, {
-      keys: { ...this.#keysOf(endpointGroup), tooLarge: this.#keys.tooLarge(endpointGroup) },
+    return scripts.reportTooLarge(this.redis, {
+      keys: { ...this.#keysOf(endpointGroup), tooLarge: this.keys.tooLarge(endpointGroup) },
       args: { subject: operatorSubject('upstream', endpointGroup), record: id ?? wallet, event },
     });
   }
@@ -121,24 +118,20 @@ export class HealthStore {
       kind: 'upstream',
       name: endpointGroup,
       word: 'cursor_expired',
-      nowMs: await redisTimeMs(this.#redis),
+      nowMs: await redisTimeMs(this.redis),
       record: { endpointGroup, reason, ...seen },
     });
     const subject = operatorSubject('upstream', endpointGroup);
     const args = { subject, rate: seen.neededRequestsPerSecond, event };
-    return scripts.reportCursor(this.#redis, { keys: this.#keysOf(endpointGroup), args });
+    return scripts.reportCursor(this.redis, { keys: this.#keysOf(endpointGroup), args });
   }
 
   #keysOf(endpointGroup: EndpointGroup): { endpointGroup: string; events: string } {
-    return { endpointGroup: this.#keys.endpointGroup(endpointGroup), events: this.#keys.events };
+    return { endpointGroup: this.keys.endpointGroup(endpointGroup), events: this.keys.events };
   }
 
   async state(endpointGroup: EndpointGroup): Promise<{ state: HealthState; reason: string | null }> {
-    const [state, reason] = await this.#redis.hmget(
-      this.#keys.endpointGroup(endpointGroup),
-      'state',
-      'reason',
-    );
+    const [state, reason] = await this.redis.hmget(this.keys.endpointGroup(endpointGroup), 'state', 'reason');
     return { state: STATE.parse(state ?? 'ok'), reason: reason ?? null };
   }
 }

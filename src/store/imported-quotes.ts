@@ -14,7 +14,7 @@ import { asSubjectId, intentId, type SubjectId, subjectKind } from '../domain/su
 import { chunks, type RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import type { Fence } from './lease.ts';
-import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
+import { JSON_TEXT, type OnForeign, RedisStore, readStored } from './stored.ts';
 
 const CHUNK = 1_000;
 
@@ -25,10 +25,7 @@ function intentOf({ raw: { intentHash } }: ImportedQuote): SubjectId | null {
 const QUOTE_TEXT = JSON_TEXT.pipe(z.record(z.string(), z.json()));
 
 /** The imported quotes, and the verdicts on their signatures; shared by all processes. */
-export class ImportedQuotes {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-  readonly #onForeign: OnForeign;
+export class ImportedQuotes extends RedisStore {
   /** Quotes of this process's last sync: a stored entry of another shape is rewritten from them. */
   #own: readonly ImportedQuote[] = [];
 
@@ -41,10 +38,8 @@ export class ImportedQuotes {
     onForeign: OnForeign = () => undefined,
     { name, version }: QuoteDomain = INTERFACE_DOMAIN,
   ) {
+    super(redis, keys, { onForeign });
     this.#domain = hash('sha256', JSON.stringify([name, version]), 'hex').slice(0, 16);
-    this.#redis = redis;
-    this.#keys = keys;
-    this.#onForeign = onForeign;
   }
 
   /** Stores a config's quotes beside the tracked ones. Returns those whose signature is to be verified. */
@@ -54,9 +49,9 @@ export class ImportedQuotes {
     suspended: ReadonlySet<string> = new Set(),
   ): Promise<SubjectId[]> {
     this.adopt(quotes);
-    const { importedQuotes, verdicts } = this.#keys;
+    const { importedQuotes, verdicts } = this.keys;
     const wanted = new Set<string>(quotes.map(({ subject }) => subject));
-    const others = (await this.#redis.hkeys(importedQuotes)).filter((subject) => !wanted.has(subject));
+    const others = (await this.redis.hkeys(importedQuotes)).filter((subject) => !wanted.has(subject));
     const tracked = (await this.#tracked(others)).union(suspended.intersection(new Set(others)));
     const unwanted = others.filter((subject) => !tracked.has(subject));
     for (const chunk of chunks(unwanted, CHUNK))
@@ -88,27 +83,27 @@ export class ImportedQuotes {
   /** Returns the quotes that are tracked by themselves, or were recently. */
   async #tracked(subjects: readonly string[]): Promise<Set<string>> {
     if (subjects.length === 0) return new Set();
-    const stored = await this.#redis.hmget(this.#keys.tracked, ...subjects);
+    const stored = await this.redis.hmget(this.keys.tracked, ...subjects);
     return new Set(subjects.filter((_, index) => (stored[index] ?? null) !== null));
   }
 
   /** Returns the imported quote of a subject; null for a subject that is known only by its id. */
   async of(subject: SubjectId): Promise<ImportedState | null> {
     if (subjectKind(subject) !== 'quote') return null;
-    const { importedQuotes, verdicts } = this.#keys;
+    const { importedQuotes, verdicts } = this.keys;
     const [text, verdict] = await Promise.all([
-      this.#redis.hget(importedQuotes, subject),
-      this.#redis.hget(verdicts, subject),
+      this.redis.hget(importedQuotes, subject),
+      this.redis.hget(verdicts, subject),
     ]);
     return text === null ? null : this.read(subject, text, verdict);
   }
 
   /** Reads an imported quote from its stored texts; null for one of another shape that this config does not have. */
   async read(subject: SubjectId, text: string, verdict: string | null): Promise<ImportedState | null> {
-    const { importedQuotes } = this.#keys;
+    const { importedQuotes } = this.keys;
     const where = `${importedQuotes} ${subject}`;
     const raw =
-      readStored(QUOTE_TEXT, text, { what: 'quote', where, onForeign: this.#onForeign }) ??
+      readStored(QUOTE_TEXT, text, { what: 'quote', where, onForeign: this.onForeign }) ??
       (await this.#rewrite(subject));
     if (raw === null) return null;
     const quote = { subject, raw };
@@ -122,21 +117,21 @@ export class ImportedQuotes {
   async #rewrite(subject: SubjectId): Promise<JsonObject | null> {
     const own = this.#own.find((quote) => quote.subject === subject);
     if (own === undefined) return null;
-    await this.#redis.hset(this.#keys.importedQuotes, subject, canonicalJson(own.raw));
+    await this.redis.hset(this.keys.importedQuotes, subject, canonicalJson(own.raw));
     return own.raw;
   }
 
   /** Stores a verdict, with the promises of a valid quote: a sync that removes its promises before this finds it valid. */
   async decide(quote: ImportedQuote, verdict: 'valid' | 'invalid'): Promise<void> {
-    const noted = this.#redis.multi();
-    noted.hset(this.#keys.verdicts, quote.subject, `${verdict}:${fingerprintOf(quote)}:${this.#domain}`);
+    const noted = this.redis.multi();
+    noted.hset(this.keys.verdicts, quote.subject, `${verdict}:${fingerprintOf(quote)}:${this.#domain}`);
     if (verdict === 'valid') this.#addPromises(noted, quote);
     await noted.exec();
   }
 
   /** Stores the promises of a valid quote under its intent. Returns the intent; null where it names none. */
   async promise(quote: ImportedQuote): Promise<SubjectId | null> {
-    const adding = this.#redis.multi();
+    const adding = this.redis.multi();
     this.#addPromises(adding, quote);
     await adding.exec();
     return intentOf(quote);
@@ -146,16 +141,16 @@ export class ImportedQuotes {
   #addPromises(adding: ChainableCommander, quote: ImportedQuote): void {
     const own = intentOf(quote);
     for (const [intent, text] of Object.entries(promisesOf([quote]))) {
-      if (intent === own) adding.hset(this.#keys.promised, intent, text);
-      else adding.hsetnx(this.#keys.promised, intent, text);
+      if (intent === own) adding.hset(this.keys.promised, intent, text);
+      else adding.hsetnx(this.keys.promised, intent, text);
     }
   }
 
   /** Removes the promises of the intents of all other quotes, which are not trusted. False where there is none. */
   async #removePromised(valid: readonly ImportedQuote[], fence: Fence): Promise<boolean> {
-    const { promised } = this.#keys;
+    const { promised } = this.keys;
     const wanted = promisesOf(valid);
-    const unwanted = (await this.#redis.hkeys(promised)).filter((intent) => !Object.hasOwn(wanted, intent));
+    const unwanted = (await this.redis.hkeys(promised)).filter((intent) => !Object.hasOwn(wanted, intent));
     for (const chunk of chunks(unwanted, CHUNK)) await fence.write([['HDEL', promised, ...chunk]]);
     return unwanted.length > 0;
   }
@@ -163,7 +158,7 @@ export class ImportedQuotes {
   async #writePromised(valid: readonly ImportedQuote[], fence: Fence): Promise<void> {
     const entries = Object.entries(promisesOf(valid));
     for (const chunk of chunks(entries, CHUNK)) {
-      await fence.write([['HSET', this.#keys.promised, ...chunk.flat()]]);
+      await fence.write([['HSET', this.keys.promised, ...chunk.flat()]]);
     }
   }
 }

@@ -38,7 +38,7 @@ export class Keys {
     return `${this.prefix}:transfers-of:${id}`;
   }
 
-  /** zset: places of a subject's events in the log, see store/subject-entries.ts. Trimmed like the log. */
+  /** zset: places of a subject's events in the log, see store/event-log.ts. Trimmed like the log. */
   subjectEntries(id: SubjectId): string {
     return `${this.prefix}:entries:${id}`;
   }

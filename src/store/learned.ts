@@ -11,11 +11,10 @@ import {
 import type { Increment } from '../domain/cadence/learning.ts';
 import { STATISTICS, type Statistic } from '../domain/cadence/watch-rules.ts';
 import { ANY_ROUTE } from '../domain/transfers/transfer.ts';
-import { type RedisClient, redisTimeMs } from './commands.ts';
+import { redisTimeMs } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';
-import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
-import type { OnForeign } from './stored.ts';
+import { RedisStore } from './stored.ts';
 
 /** Most names: the chains in records cannot create more. */
 const MOST_NAMES = 2_000;
@@ -28,24 +27,15 @@ const ESTIMATED_AT = 'at';
 const STATISTIC = z.enum(STATISTICS);
 
 /** The learned timing of stages and of new transfers, shared by all processes. */
-export class LearnedStore {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-  readonly #onForeign: OnForeign;
+export class LearnedStore extends RedisStore {
   #cursor = '0';
-
-  constructor(redis: RedisClient, keys: Keys, options: { onForeign?: OnForeign } = {}) {
-    this.#redis = redis;
-    this.#keys = keys;
-    this.#onForeign = options.onForeign ?? (() => undefined);
-  }
 
   async add(seen: { route: string; statistic: Statistic; increments: Iterable<Increment> }): Promise<void> {
     const name = `${seen.route}:${seen.statistic}`;
-    const { clock, learnedNames } = this.#keys;
+    const { clock, learnedNames } = this.keys;
     const limits = { halfLifeMs: LEARNED_HALF_LIFE_MS, mostNames: MOST_NAMES, largestWeight: LARGEST_WEIGHT };
-    await scripts.learn(this.#redis, {
-      keys: { learned: this.#keys.learned(name), learnedNames },
+    await scripts.learn(this.redis, {
+      keys: { learned: this.keys.learned(name), learnedNames },
       args: { name, ...limits, clock, increments: [...seen.increments] },
     });
   }
@@ -53,15 +43,15 @@ export class LearnedStore {
   /** Stores how long a delivery takes by quotes: route -> seconds. Only routes and quotes of a config are stored. */
   async estimate(estimates: ReadonlyMap<string, number>): Promise<void> {
     if (estimates.size === 0) return;
-    const atMs = await readStamp(this.#redis, this.#keys);
-    await this.#redis.hset(this.#keys.estimates, {
+    const atMs = await readStamp(this.redis, this.keys);
+    await this.redis.hset(this.keys.estimates, {
       ...Object.fromEntries(estimates),
       [ESTIMATED_AT]: String(atMs),
     });
   }
 
   async estimates(): Promise<Map<string, number>> {
-    const stored = Object.entries(await this.#redis.hgetall(this.#keys.estimates));
+    const stored = Object.entries(await this.redis.hgetall(this.keys.estimates));
     return new Map(
       stored.flatMap(([route, text]) => (/^[1-9]\d{0,8}$/.test(text) ? [[route, Number(text)]] : [])),
     );
@@ -69,15 +59,15 @@ export class LearnedStore {
 
   /** Removes statistics without an addition since a time (ms), of a bounded number of names. */
   async trim(beforeMs: number): Promise<void> {
-    const { learnedNames, estimates } = this.#keys;
-    const [cursor, names] = await this.#redis.sscan(learnedNames, this.#cursor, 'COUNT', TRIMMED_AT_ONCE);
+    const { learnedNames, estimates } = this.keys;
+    const [cursor, names] = await this.redis.sscan(learnedNames, this.#cursor, 'COUNT', TRIMMED_AT_ONCE);
     this.#cursor = cursor;
     for (const name of names) {
-      const atMs = await this.#redis.hget(this.#keys.learned(name), 'at');
+      const atMs = await this.redis.hget(this.keys.learned(name), 'at');
       if (atMs !== null && Number(atMs) < beforeMs) await this.#remove(name);
     }
-    const estimatedAt = await this.#redis.hget(estimates, ESTIMATED_AT);
-    if (estimatedAt !== null && Number(estimatedAt) < beforeMs) await this.#redis.del(estimates);
+    const estimatedAt = await this.redis.hget(estimates, ESTIMATED_AT);
+    if (estimatedAt !== null && Number(estimatedAt) < beforeMs) await this.redis.del(estimates);
   }
 
   /** Computes the current knowledge from all statistics, and from the expectations before them. */
@@ -85,19 +75,19 @@ export class LearnedStore {
     const [stored, estimates, nowMs] = await Promise.all([
       this.all(),
       this.estimates(),
-      redisTimeMs(this.#redis),
+      redisTimeMs(this.redis),
     ]);
     return knowledgeOf(stored, { rules, arrivals, estimates, nowMs });
   }
 
   async all(): Promise<StoredTally[]> {
-    const names = await this.#redis.smembers(this.#keys.learnedNames);
+    const names = await this.redis.smembers(this.keys.learnedNames);
     const stored: StoredTally[] = [];
     for (const name of names) {
-      const fields = await this.#redis.hgetall(this.#keys.learned(name));
+      const fields = await this.redis.hgetall(this.keys.learned(name));
       const parsed = parseName(name);
       if (fields.landmark === undefined) {
-        await this.#redis.srem(this.#keys.learnedNames, name);
+        await this.redis.srem(this.keys.learnedNames, name);
         continue;
       }
       const sums = (letter: string): number[] =>
@@ -105,7 +95,7 @@ export class LearnedStore {
       const tally = { ended: sums('e'), watchedSeconds: sums('s') };
       const landmarkMs = Number(fields.landmark);
       if (parsed === null || ![landmarkMs, ...tally.ended, ...tally.watchedSeconds].every(isCount)) {
-        this.#onForeign({ what: 'learned', where: this.#keys.learned(name), reason: 'expected sums by age' });
+        this.onForeign({ what: 'learned', where: this.keys.learned(name), reason: 'expected sums by age' });
         await this.#remove(name);
         continue;
       }
@@ -115,12 +105,12 @@ export class LearnedStore {
   }
 
   async #remove(name: string): Promise<void> {
-    await this.#redis.multi().del(this.#keys.learned(name)).srem(this.#keys.learnedNames, name).exec();
+    await this.redis.multi().del(this.keys.learned(name)).srem(this.keys.learnedNames, name).exec();
   }
 
   /** Null for all routes. Returns the number of removed statistics. */
   async reset(route: string | null): Promise<number> {
-    const names = await this.#redis.smembers(this.#keys.learnedNames);
+    const names = await this.redis.smembers(this.keys.learnedNames);
     const gone = names.filter((name) => route === null || parseName(name)?.route === route);
     for (const name of gone) await this.#remove(name);
     return gone.length;

@@ -10,6 +10,7 @@ import type { Fence } from './lease.ts';
 import { flatObserved, type PageFacts } from './observed.ts';
 import { groupOfMember, OPEN_STATUS_KIND, openStatusMember, type PlanMember } from './plan-members.ts';
 import { scripts } from './scripts.ts';
+import { RedisStore } from './stored.ts';
 
 /** The clock of plans, in ms as text; null for Redis time. */
 export type PlanClock = () => string | null;
@@ -72,15 +73,12 @@ function memberKinds(endpointGroup: EndpointGroup): string[] {
 }
 
 /** The plans of all endpoint groups: the next polls, and the process of each. Scripts make all decisions. */
-export class PlanStore {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
+export class PlanStore extends RedisStore {
   readonly #atMs: PlanClock;
   readonly #listeners = new Set<(endpointGroup: EndpointGroup) => void>();
 
   constructor(redis: RedisClient, keys: Keys, { atMs = REDIS_TIME }: { atMs?: PlanClock } = {}) {
-    this.#redis = redis;
-    this.#keys = keys;
+    super(redis, keys);
     this.#atMs = atMs;
   }
 
@@ -105,13 +103,13 @@ export class PlanStore {
       ENDPOINT_GROUPS.map(async (endpointGroup) => {
         const budget = requestsPerSecond[endpointGroup];
         if (budget === undefined) return [];
-        const key = this.#keys.plan(endpointGroup);
+        const key = this.keys.plan(endpointGroup);
         const writes = [
           ['hset', key, 'budget', String(budget)],
           ['hsetnx', key, 'id', randomUUID()],
         ];
-        await (fence === null ? this.#redis.multi(writes).exec() : fence.write(writes));
-        const [id, synced] = await this.#redis.hmget(key, 'id', 'synced');
+        await (fence === null ? this.redis.multi(writes).exec() : fence.write(writes));
+        const [id, synced] = await this.redis.hmget(key, 'id', 'synced');
         return id == null || id === synced ? [] : [[endpointGroup, id] as const];
       }),
     );
@@ -120,12 +118,12 @@ export class PlanStore {
 
   /** Notes that plans have all subjects that they must have. A plan that was lost meanwhile stays unsynced. */
   async noteSynced(plans: UnsyncedPlans, fence: Fence): Promise<void> {
-    for (const [group, id] of plans) await fence.write([['HSET', this.#keys.plan(group), 'synced', id]]);
+    for (const [group, id] of plans) await fence.write([['HSET', this.keys.plan(group), 'synced', id]]);
   }
 
   /** Makes all plans unsynced. */
   async clearSynced(): Promise<void> {
-    for (const group of ENDPOINT_GROUPS) await this.#redis.hdel(this.#keys.plan(group), 'synced');
+    for (const group of ENDPOINT_GROUPS) await this.redis.hdel(this.keys.plan(group), 'synced');
   }
 
   /** Claims up to `most` polls for a process, with slots of the budget up to `aheadMs` ahead. */
@@ -139,7 +137,7 @@ export class PlanStore {
     },
   ): Promise<ClaimResult> {
     const sent = by.sent.flatMap(({ member, token }) => [member, token]);
-    const claimed = await scripts.claimPolls(this.#redis, {
+    const claimed = await scripts.claimPolls(this.redis, {
       keys: this.#keysOf(endpointGroup),
       args: { ...by, sent, atMs: this.#atMs(), kinds: memberKinds(endpointGroup) },
     });
@@ -151,15 +149,15 @@ export class PlanStore {
     held: { process: string; polls: readonly { member: string; token: string }[] },
   ): Promise<void> {
     const args = { ...held, atMs: this.#atMs() };
-    await scripts.renewPolls(this.#redis, { keys: this.#keysOf(endpointGroup), args });
+    await scripts.renewPolls(this.redis, { keys: this.#keysOf(endpointGroup), args });
   }
 
   /** Ends the leases of the claims of processes that are gone: the next claim of any process returns them to the plan. */
   async returnClaims(processes: readonly string[]): Promise<void> {
     await Promise.all(
       ENDPOINT_GROUPS.map((endpointGroup) =>
-        scripts.returnPolls(this.#redis, {
-          keys: { plan: this.#keys.plan(endpointGroup) },
+        scripts.returnPolls(this.redis, {
+          keys: { plan: this.keys.plan(endpointGroup) },
           args: { atMs: this.#atMs(), processes },
         }),
       ),
@@ -168,8 +166,8 @@ export class PlanStore {
 
   /** Ends polls. What is wrong with one of them concerns no other. */
   async end(endpointGroup: EndpointGroup, polls: readonly EndedPoll[]): Promise<PollEnded[]> {
-    const keys = this.#keys;
-    const ended = await scripts.endPolls(this.#redis, {
+    const keys = this.keys;
+    const ended = await scripts.endPolls(this.redis, {
       keys: { ...this.#keysOf(endpointGroup), wanted: keys.wanted, counts: keys.counts },
       args: {
         atMs: this.#atMs(),
@@ -199,13 +197,13 @@ export class PlanStore {
 
   /** Reserves another slot for a poll that missed its own. Returns the ms until then. */
   async reslot(endpointGroup: EndpointGroup): Promise<number> {
-    return scripts.reslot(this.#redis, { keys: this.#keysOf(endpointGroup), args: { atMs: this.#atMs() } });
+    return scripts.reslot(this.redis, { keys: this.#keysOf(endpointGroup), args: { atMs: this.#atMs() } });
   }
 
   /** Reserves a slot for another request. Returns the ms until then; null unless the endpoint group is polled as usual. */
   async spareSlot(endpointGroup: EndpointGroup): Promise<number | null> {
     const args = { atMs: this.#atMs() };
-    return scripts.spareSlot(this.#redis, { keys: this.#keysOf(endpointGroup), args });
+    return scripts.spareSlot(this.redis, { keys: this.#keysOf(endpointGroup), args });
   }
 
   /** Requests polls of subjects as soon as the budget allows, also those whose tracking had ended. */
@@ -215,14 +213,14 @@ export class PlanStore {
 
   /** As `pollSoon`, but at most once in a while for one subject: for responses on pages that are behind. */
   async recheck(members: readonly PlanMember[]): Promise<void> {
-    await this.#pollSoon(members, { prefix: this.#keys.rechecked(''), withinMs: RECHECK_EVERY_MS });
+    await this.#pollSoon(members, { prefix: this.keys.rechecked(''), withinMs: RECHECK_EVERY_MS });
   }
 
   async #pollSoon(members: readonly PlanMember[], once: { prefix: string; withinMs: number }): Promise<void> {
     for (const [endpointGroup, some] of this.#byGroup(members)) {
       const { prefix: oncePrefix, withinMs } = once;
       const args = { atMs: this.#atMs(), oncePrefix, withinMs, members: some };
-      const requested = await scripts.requestPolls(this.#redis, { keys: this.#keysOf(endpointGroup), args });
+      const requested = await scripts.requestPolls(this.redis, { keys: this.#keysOf(endpointGroup), args });
       if (requested > 0) for (const call of this.#listeners) call(endpointGroup);
     }
   }
@@ -233,7 +231,7 @@ export class PlanStore {
     for (const [endpointGroup, some] of this.#byGroup(subjects)) {
       for (const chunk of chunks(some, CHUNK)) {
         const args = { atMs: this.#atMs(), spreadSeconds: SPREAD_SECONDS, restMs, members: chunk };
-        tracked += await scripts.track(this.#redis, { keys: this.#keysOf(endpointGroup), args });
+        tracked += await scripts.track(this.redis, { keys: this.#keysOf(endpointGroup), args });
       }
     }
     return tracked;
@@ -241,8 +239,8 @@ export class PlanStore {
 
   /** Ends the tracking of a subject that a page showed finished, by its snapshot of a commit. False where it stays. */
   async untrackFinished(subject: SubjectId, commit: number): Promise<boolean> {
-    const keys = this.#keys;
-    return scripts.untrackFinished(this.#redis, {
+    const keys = this.keys;
+    return scripts.untrackFinished(this.redis, {
       keys: {
         plan: keys.planOf(subject),
         subject: keys.subject(subject),
@@ -268,25 +266,25 @@ export class PlanStore {
     kind: string,
     cursor: string,
   ): Promise<{ subjects: string[]; cursor: string }> {
-    const key = this.#keys.polledAt(endpointGroup, kind);
-    const [next, rows] = await this.#redis.zscan(key, cursor, 'COUNT', CHUNK);
+    const key = this.keys.polledAt(endpointGroup, kind);
+    const [next, rows] = await this.redis.zscan(key, cursor, 'COUNT', CHUNK);
     return { subjects: rows.filter((_, index) => index % 2 === 0), cursor: next };
   }
 
   async isTracked(member: PlanMember): Promise<boolean> {
-    const plan = this.#keys.plan(groupOfMember(member, this.#keys));
-    return (await this.#redis.hexists(`${plan}:items`, member)) === 1;
+    const plan = this.keys.plan(groupOfMember(member, this.keys));
+    return (await this.redis.hexists(`${plan}:items`, member)) === 1;
   }
 
   /** Checks a bounded part of a plan for members that are in no list. Returns those that it put back. */
   async repair(endpointGroup: EndpointGroup): Promise<string[]> {
-    const [plan, repairCursors] = [this.#keys.plan(endpointGroup), this.#keys.repairCursors(endpointGroup)];
+    const [plan, repairCursors] = [this.keys.plan(endpointGroup), this.keys.repairCursors(endpointGroup)];
     const args = { atMs: this.#atMs(), count: REPAIR_COUNT, kinds: memberKinds(endpointGroup) };
-    return scripts.repairPlan(this.#redis, { keys: { plan, repairCursors }, args });
+    return scripts.repairPlan(this.redis, { keys: { plan, repairCursors }, args });
   }
 
   #byGroup(members: readonly PlanMember[]): Map<EndpointGroup, PlanMember[]> {
-    return Map.groupBy(members, (member) => groupOfMember(member, this.#keys));
+    return Map.groupBy(members, (member) => groupOfMember(member, this.keys));
   }
 
   /**
@@ -294,7 +292,7 @@ export class PlanStore {
    * also polled at the open source from now on; later ones by the commits of their states.
    */
   async settleTransfers(fence: Fence): Promise<void> {
-    const { statusSource } = this.#keys;
+    const { statusSource } = this.keys;
     const from = statusSource === 'open' ? 'status' : 'open-status';
     for await (const some of this.#allTracked(from, 'intent')) {
       await this.track(some.map(asSubjectId));
@@ -315,7 +313,7 @@ export class PlanStore {
   /** Those transfers of which the open source may report a step. */
   async #followed(transfers: readonly SubjectId[]): Promise<SubjectId[]> {
     const states = await Promise.all(
-      transfers.map((transfer) => this.#redis.hmget(this.#keys.subject(transfer), 'status', 'ahead')),
+      transfers.map((transfer) => this.redis.hmget(this.keys.subject(transfer), 'status', 'ahead')),
     );
     return transfers.filter((transfer, index) => {
       const [status = null, ahead = null] = states[index] ?? [];
@@ -333,11 +331,11 @@ export class PlanStore {
   }
 
   async #drop(endpointGroup: EndpointGroup, members: readonly string[], fence: Fence): Promise<void> {
-    const keys = { plan: this.#keys.plan(endpointGroup), ...fence.keys };
-    fence.passed(await scripts.dropMembers(this.#redis, { keys, args: { token: fence.token, members } }));
+    const keys = { plan: this.keys.plan(endpointGroup), ...fence.keys };
+    fence.passed(await scripts.dropMembers(this.redis, { keys, args: { token: fence.token, members } }));
   }
 
   #keysOf(endpointGroup: EndpointGroup): { plan: string; endpointGroup: string } {
-    return { plan: this.#keys.plan(endpointGroup), endpointGroup: this.#keys.endpointGroup(endpointGroup) };
+    return { plan: this.keys.plan(endpointGroup), endpointGroup: this.keys.endpointGroup(endpointGroup) };
   }
 }

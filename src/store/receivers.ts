@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { BoundedMap, bytesOfTexts, CACHES } from '../domain/caches.ts';
-import { type RedisClient, redisTimeMs } from './commands.ts';
-import type { Keys } from './keys.ts';
+import { redisTimeMs } from './commands.ts';
 import { operatorEventTemplate, operatorSubject } from './operator-event.ts';
 import { scripts } from './scripts.ts';
-import { INTEGER_TEXT, type OnForeign, readHash } from './stored.ts';
+import { INTEGER_TEXT, RedisStore, readHash } from './stored.ts';
 
 /** The states of a receiver, which decide the number of its attempts (the table of moves is in commands/include/pace.lua). */
 export const RECEIVER_STATES = ['ok', 'resting', 'failing', 'disabled', 'enabling', 'paused'] as const;
@@ -40,23 +39,13 @@ export function isHeld({ state }: { state: ReceiverState }): boolean {
 }
 
 /** The states of receivers, which all processes on one Redis share. */
-export class ReceiverStore {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-  readonly #onForeign: OnForeign;
-
-  constructor(redis: RedisClient, keys: Keys, onForeign: OnForeign = () => undefined) {
-    this.#redis = redis;
-    this.#keys = keys;
-    this.#onForeign = onForeign;
-  }
-
+export class ReceiverStore extends RedisStore {
   async condition(name: string): Promise<ReceiverCondition> {
-    const key = this.#keys.receiver(name);
-    const { value, foreign } = readHash(CONDITION, await this.#redis.hgetall(key));
+    const key = this.keys.receiver(name);
+    const { value, foreign } = readHash(CONDITION, await this.redis.hgetall(key));
     if (foreign !== null) {
-      this.#onForeign({ what: 'receiver-state', where: key, reason: foreign.reason });
-      await this.#redis.hdel(key, ...foreign.fields);
+      this.onForeign({ what: 'receiver-state', where: key, reason: foreign.reason });
+      await this.redis.hdel(key, ...foreign.fields);
     }
     return value ?? CONDITION.parse({});
   }
@@ -64,30 +53,30 @@ export class ReceiverStore {
   /** Stops attempts until the receiver is enabled. Returns the state before. */
   async disable(name: string): Promise<ReceiverState> {
     const reason = 'disabled by the operator';
-    const event = receiverEvent({ name, word: 'disabled', reason, nowMs: await redisTimeMs(this.#redis) });
+    const event = receiverEvent({ name, word: 'disabled', reason, nowMs: await redisTimeMs(this.redis) });
     const args = { subject: operatorSubject('receiver', name), event };
-    return scripts.disable(this.#redis, { keys: this.#keysOf(name), args });
+    return scripts.disable(this.redis, { keys: this.#keysOf(name), args });
   }
 
   /** Stops attempts until the receiver is resumed. Returns the state before; one that is held already stays as it is. */
   async pause(name: string): Promise<ReceiverState> {
     const reason = 'paused by the operator';
-    const event = receiverEvent({ name, word: 'paused', reason, nowMs: await redisTimeMs(this.#redis) });
+    const event = receiverEvent({ name, word: 'paused', reason, nowMs: await redisTimeMs(this.redis) });
     const args = { subject: operatorSubject('receiver', name), event };
-    return scripts.pause(this.#redis, { keys: this.#keysOf(name), args });
+    return scripts.pause(this.redis, { keys: this.#keysOf(name), args });
   }
 
   /** Resumes a paused receiver. Returns the state before; any other state stays as it is. */
   async unpause(name: string): Promise<ReceiverState> {
     const reason = 'resumed by the operator';
-    const event = receiverEvent({ name, word: 'resumed', reason, nowMs: await redisTimeMs(this.#redis) });
+    const event = receiverEvent({ name, word: 'resumed', reason, nowMs: await redisTimeMs(this.redis) });
     const args = { receiver: name, subject: operatorSubject('receiver', name), event };
-    return scripts.unpause(this.#redis, { keys: this.#keysOf(name), args });
+    return scripts.unpause(this.redis, { keys: this.#keysOf(name), args });
   }
 
   /** Requests the relay to enable a disabled receiver. Returns the state before; any other state stays as it is. */
   async enable(name: string): Promise<ReceiverState> {
-    return scripts.enable(this.#redis, { keys: this.#keysOf(name), args: {} });
+    return scripts.enable(this.redis, { keys: this.#keysOf(name), args: {} });
   }
 
   /**
@@ -95,15 +84,15 @@ export class ReceiverStore {
    * allowed.
    */
   async resume(token: string, name: string, most: number): Promise<'enabled' | 'more' | 'held'> {
-    const { relayLease } = this.#keys;
-    return scripts.resume(this.#redis, {
-      keys: { ...this.#keysOf(name), queue: this.#keys.queue(name), relayLease },
-      args: { fence: token, receiver: name, deliveryPrefix: this.#keys.delivery(name, ''), most },
+    const { relayLease } = this.keys;
+    return scripts.resume(this.redis, {
+      keys: { ...this.#keysOf(name), queue: this.keys.queue(name), relayLease },
+      args: { fence: token, receiver: name, deliveryPrefix: this.keys.delivery(name, ''), most },
     });
   }
 
   #keysOf(name: string): { receiver: string; events: string; wakes: string } {
-    return { receiver: this.#keys.receiver(name), events: this.#keys.events, wakes: this.#keys.wakes };
+    return { receiver: this.keys.receiver(name), events: this.keys.events, wakes: this.keys.wakes };
   }
 }
 

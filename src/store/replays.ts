@@ -1,10 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import type { RedisClient } from './commands.ts';
 import { readStamp } from './confirmed-time.ts';
-import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
-import { INTEGER_TEXT, JSON_TEXT, type OnForeign, readHash } from './stored.ts';
+import { INTEGER_TEXT, JSON_TEXT, RedisStore, readHash } from './stored.ts';
 
 const NUMBER = INTEGER_TEXT.default(0);
 const PLACE = z.string().regex(/^\d+-\d+$/);
@@ -42,23 +40,13 @@ export function newReplayId(seed?: string): string {
 }
 
 /** The replays that the operator requested, with their progress and the results of their deliveries. */
-export class ReplayStore {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-  readonly #onForeign: OnForeign;
-
-  constructor(redis: RedisClient, keys: Keys, options: { onForeign?: OnForeign } = {}) {
-    this.#redis = redis;
-    this.#keys = keys;
-    this.#onForeign = options.onForeign ?? (() => undefined);
-  }
-
+export class ReplayStore extends RedisStore {
   /** Requests a replay of a range of the log from the relay, under an id; an existing one stays as it is. */
   async request(
     id: string,
     wanted: { receiver: string; since: string; until: string; end: string; types: readonly string[] | null },
   ): Promise<void> {
-    if ((await this.#redis.exists(this.#keys.replay(id))) === 1) return;
+    if ((await this.redis.exists(this.keys.replay(id))) === 1) return;
     const { types, ...range } = wanted;
     await this.#open(id, { ...range, cursor: wanted.since, types: JSON.stringify(types) });
   }
@@ -68,39 +56,39 @@ export class ReplayStore {
     id: string,
     { receiver, places }: { receiver: string; places: readonly string[] },
   ): Promise<void> {
-    if ((await this.#redis.exists(this.#keys.replay(id))) === 1) return;
+    if ((await this.redis.exists(this.keys.replay(id))) === 1) return;
     const range = { since: '0-0', until: '0-0', end: '0-0', cursor: '0-0' };
     await this.#open(id, { receiver, ...range, types: 'null', places: JSON.stringify(places) });
   }
 
   async #open(id: string, fields: Record<string, string>): Promise<void> {
-    const key = this.#keys.replay(id);
-    const nowMs = await readStamp(this.#redis, this.#keys);
-    await this.#redis
+    const key = this.keys.replay(id);
+    const nowMs = await readStamp(this.redis, this.keys);
+    await this.redis
       .multi()
       .hset(key, { ...fields, state: 'open' })
-      .zadd(this.#keys.replayTimes, nowMs, id)
-      .zadd(this.#keys.replays, nowMs, id)
+      .zadd(this.keys.replayTimes, nowMs, id)
+      .zadd(this.keys.replays, nowMs, id)
       .exec();
   }
 
   /** Returns the ids of replays that sent an event to a receiver again: `count` of those after one ('' for the first). */
   async of(eventId: string, { receiver, after, count }: ReplaysWanted): Promise<string[]> {
     const [from, to] = [`(${receiver} ${after}`, `(${receiver}!`];
-    const key = this.#keys.replaysOf(eventId);
-    const members = await this.#redis.zrange(key, from, to, 'BYLEX', 'LIMIT', 0, count);
+    const key = this.keys.replaysOf(eventId);
+    const members = await this.redis.zrange(key, from, to, 'BYLEX', 'LIMIT', 0, count);
     return members.map((member) => member.slice(receiver.length + 1));
   }
 
   /** In the order of the requests. */
   async open(): Promise<string[]> {
-    return this.#redis.zrange(this.#keys.replays, '0', '-1');
+    return this.redis.zrange(this.keys.replays, '0', '-1');
   }
 
   /** Removes replays that were requested before a time (ms), a bounded number of them. */
   async trim(beforeMs: number): Promise<void> {
-    const { replayTimes, replays } = this.#keys;
-    const ids = await this.#redis.zrangebyscore(
+    const { replayTimes, replays } = this.keys;
+    const ids = await this.redis.zrangebyscore(
       replayTimes,
       '-inf',
       `(${beforeMs}`,
@@ -109,28 +97,28 @@ export class ReplayStore {
       TRIMMED_AT_ONCE,
     );
     if (ids.length === 0) return;
-    await this.#redis
+    await this.redis
       .multi()
-      .del(...ids.map((id) => this.#keys.replay(id)))
+      .del(...ids.map((id) => this.keys.replay(id)))
       .zrem(replays, ...ids)
       .zrem(replayTimes, ...ids)
       .exec();
   }
 
   async remove(id: string): Promise<void> {
-    await this.#redis.zrem(this.#keys.replays, id);
+    await this.redis.zrem(this.keys.replays, id);
   }
 
   /** Reads a replay; null when it has expired, or its receiver or content is missing. */
   async read(id: string): Promise<Replay | null> {
-    const key = this.#keys.replay(id);
-    const fields = await this.#redis.hgetall(key);
+    const key = this.keys.replay(id);
+    const fields = await this.redis.hgetall(key);
     if (fields.receiver === undefined) return null;
     const { value, foreign } = readHash(REPLAY, fields);
     if (foreign !== null) {
-      this.#onForeign({ what: 'replay', where: key, reason: foreign.reason });
-      if (value === null) await this.#redis.del(key);
-      else await this.#redis.hdel(key, ...foreign.fields);
+      this.onForeign({ what: 'replay', where: key, reason: foreign.reason });
+      if (value === null) await this.redis.del(key);
+      else await this.redis.hdel(key, ...foreign.fields);
     }
     return value;
   }
@@ -141,8 +129,8 @@ export class ReplayStore {
     id: string,
     step: { cursor: string; read: number; ended: boolean },
   ): Promise<boolean> {
-    const keys = this.#keys;
-    return scripts.advanceReplay(this.#redis, {
+    const keys = this.keys;
+    return scripts.advanceReplay(this.redis, {
       keys: { replay: keys.replay(id), replays: keys.replays, relayLease: keys.relayLease },
       args: { fence: token, id, cursor: step.cursor, read: step.read, isAtEnd: step.ended },
     });

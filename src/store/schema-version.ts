@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import { Duty } from '../duty.ts';
-import { type RedisClient, SCHEMA_VERSION } from './commands.ts';
+import { SCHEMA_VERSION } from './commands.ts';
 import { EventLog } from './event-log.ts';
-import type { Keys } from './keys.ts';
+import { RedisStore } from './stored.ts';
 
 /** The error when Redis holds data of a version that this program cannot work with. The message has the remedy. */
 export class SchemaVersionError extends Error {
@@ -22,15 +22,7 @@ export class SchemaVersionError extends Error {
 }
 
 /** The version of the data in Redis. */
-export class SchemaVersion {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-
-  constructor(redis: RedisClient, keys: Keys) {
-    this.#redis = redis;
-    this.#keys = keys;
-  }
-
+export class SchemaVersion extends RedisStore {
   /** Throws a SchemaVersionError where Redis holds data of another version; an empty Redis passes. */
   async check(): Promise<void> {
     await this.#isEmpty();
@@ -42,8 +34,8 @@ export class SchemaVersion {
   }
 
   async claim(): Promise<void> {
-    await new EventLog(this.#redis, this.#keys).ensureName();
-    await this.#redis.set(this.#keys.schema, String(SCHEMA_VERSION), 'NX');
+    await new EventLog(this.redis, this.keys).ensureName();
+    await this.redis.set(this.keys.schema, String(SCHEMA_VERSION), 'NX');
   }
 
   /** Throws a SchemaVersionError unless the version is ours. An emptied Redis gets it again: no config was written to it yet. */
@@ -53,10 +45,10 @@ export class SchemaVersion {
 
   /** True when Redis holds neither a version nor a config. Data without a version is of version 0. */
   async #isEmpty(): Promise<boolean> {
-    const [version, config] = (await this.#redis
+    const [version, config] = (await this.redis
       .multi()
-      .get(this.#keys.schema)
-      .exists(this.#keys.config)
+      .get(this.keys.schema)
+      .exists(this.keys.config)
       .exec()) ?? [[null, null]];
     const error = version?.[0] ?? config?.[0];
     if (error) throw error;

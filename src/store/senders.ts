@@ -3,6 +3,7 @@ import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { type ProcessInstance, parseInstance } from './process-instance.ts';
 import { scripts } from './scripts.ts';
+import { RedisStore } from './stored.ts';
 
 /** Another process, as its last heartbeat has left it: its instance, and its lease, which is unique to that heartbeat. */
 export type OtherProcess = { process: string; lease: string; instance: ProcessInstance | null };
@@ -17,15 +18,7 @@ type Beat = {
 };
 
 /** The processes on one Redis, and which of them are alive. */
-export class SenderStore {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-
-  constructor(redis: RedisClient, keys: Keys) {
-    this.#redis = redis;
-    this.#keys = keys;
-  }
-
+export class SenderStore extends RedisStore {
   /**
    * Renews a process for `leaseMs`. `isVoid`: it did not count as alive, so that its earlier claims may be another's; `before` is
    * the end of its lease before, `beats` the number of its heartbeats with this one. Returns the processes that are gone, and the others, at `nowMs` (Redis time).
@@ -35,7 +28,7 @@ export class SenderStore {
     { leaseMs, instance }: { leaseMs: number; instance: ProcessInstance },
   ): Promise<Beat> {
     const args = { process, leaseMs, instance: JSON.stringify(instance) };
-    const { others, ...beat } = await scripts.heartbeat(this.#redis, { keys: this.#keys, args });
+    const { others, ...beat } = await scripts.heartbeat(this.redis, { keys: this.keys, args });
     return {
       ...beat,
       others: others.map((other) => ({ ...other, instance: parseInstance(other.instance) })),
@@ -44,21 +37,21 @@ export class SenderStore {
 
   /** Declares processes gone, unless they have sent a heartbeat since. Returns those that are. */
   async declareGone(processes: readonly OtherProcess[]): Promise<string[]> {
-    return scripts.declareGone(this.#redis, { keys: this.#keys, args: { processes } });
+    return scripts.declareGone(this.redis, { keys: this.keys, args: { processes } });
   }
 
   async end(process: string): Promise<void> {
-    await this.#redis.zadd(this.#keys.senders, 0, process);
+    await this.redis.zadd(this.keys.senders, 0, process);
   }
 
   /** Removes processes whose claims others have, but not those that have renewed their lease. */
   async remove(processes: readonly string[]): Promise<void> {
-    await scripts.removeGone(this.#redis, { keys: this.#keys, args: { processes } });
+    await scripts.removeGone(this.redis, { keys: this.keys, args: { processes } });
   }
 
   /** Frees the leases that processes hold which are gone. */
   async freeLeases(processes: readonly string[]): Promise<void> {
-    await scripts.freeLeases(this.#redis, { keys: this.#keys, args: { processes } });
+    await scripts.freeLeases(this.redis, { keys: this.keys, args: { processes } });
   }
 
   /**
@@ -66,9 +59,9 @@ export class SenderStore {
    * nodes each know their own.
    */
   async connections(): Promise<Set<string> | null> {
-    if (this.#redis instanceof Cluster) return null;
+    if (this.redis instanceof Cluster) return null;
     try {
-      const list = String(await this.#redis.client('LIST'));
+      const list = String(await this.redis.client('LIST'));
       return new Set(Array.from(list.matchAll(/ name=(\S+)/g), ([, name = '']) => name));
     } catch (error) {
       if (error instanceof ReplyError) return null;

@@ -1,6 +1,5 @@
-import type { RedisClient } from './commands.ts';
-import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
+import { RedisStore } from './stored.ts';
 
 const STORED_MS = 86_400_000;
 
@@ -18,36 +17,28 @@ export type NamedRequest =
   | { state: 'answered'; answer: StoredAnswer };
 
 /** The answers to named requests: a request that is made twice is done once. */
-export class AnswerStore {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-
-  constructor(redis: RedisClient, keys: Keys) {
-    this.#redis = redis;
-    this.#keys = keys;
-  }
-
+export class AnswerStore extends RedisStore {
   /** Begins a request; an equal `fingerprint` means an equal request. Without an answer it is under way for `underWayMs`. */
   async begin(
     name: string,
     { fingerprint, underWayMs }: { fingerprint: string; underWayMs: number },
   ): Promise<NamedRequest> {
-    const { state, status, body } = await scripts.beginAnswer(this.#redis, {
-      keys: { answer: this.#keys.answer(name), answers: this.#keys.answers },
+    const { state, status, body } = await scripts.beginAnswer(this.redis, {
+      keys: { answer: this.keys.answer(name), answers: this.keys.answers },
       args: { name, fingerprint, underWayMs, rememberedMs: STORED_MS, most: MOST_STORED },
     });
     return state === 'answered' ? { state, answer: { status: Number(status), body } } : { state };
   }
 
   async end(name: string, { status, body }: StoredAnswer): Promise<void> {
-    const key = this.#keys.answer(name);
+    const key = this.keys.answer(name);
     const stored = body.length > MOST_CHARACTERS ? '' : body;
-    await this.#redis.multi().hset(key, { status, body: stored }).pexpire(key, STORED_MS).exec();
+    await this.redis.multi().hset(key, { status, body: stored }).pexpire(key, STORED_MS).exec();
   }
 
   /** Removes a request that failed, so that it can be made again. */
   async remove(name: string): Promise<void> {
-    await this.#redis.multi().del(this.#keys.answer(name)).zrem(this.#keys.answers, name).exec();
+    await this.redis.multi().del(this.keys.answer(name)).zrem(this.keys.answers, name).exec();
   }
 }
 
@@ -60,18 +51,10 @@ const PLACE = /^([^|]+)\|(\d{1,16}-\d{1,19})$/;
 export type ConsumerPlace = { log: string; after: string };
 
 /** The places of consumers that do not store their own. */
-export class ConsumerStore {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-
-  constructor(redis: RedisClient, keys: Keys) {
-    this.#redis = redis;
-    this.#keys = keys;
-  }
-
+export class ConsumerStore extends RedisStore {
   /** Returns the place of a consumer; null for one that has acknowledged nothing yet. */
   async place(name: string): Promise<ConsumerPlace | null> {
-    const stored = (await this.#redis.hget(this.#keys.consumers, name)) ?? '';
+    const stored = (await this.redis.hget(this.keys.consumers, name)) ?? '';
     const [, log, after] = PLACE.exec(stored) ?? [];
     return log === undefined || after === undefined ? null : { log, after };
   }
@@ -79,29 +62,21 @@ export class ConsumerStore {
   /** Moves a consumer. `behind`: it is already there, or further on; `full`: no more consumers can be stored. */
   async acknowledge(name: string, { log, after }: ConsumerPlace): Promise<'stored' | 'behind' | 'full'> {
     const args = { consumer: name, log, entry: after, most: MOST_CONSUMERS };
-    return scripts.acknowledge(this.#redis, { keys: this.#keys, args });
+    return scripts.acknowledge(this.redis, { keys: this.keys, args });
   }
 
   async remove(name: string): Promise<boolean> {
-    return (await this.#redis.hdel(this.#keys.consumers, name)) === 1;
+    return (await this.redis.hdel(this.keys.consumers, name)) === 1;
   }
 }
 
 /** Console sessions that a user signed out of before they expired. Every process refuses their cookies. */
-export class EndedSessionStore {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-
-  constructor(redis: RedisClient, keys: Keys) {
-    this.#redis = redis;
-    this.#keys = keys;
-  }
-
+export class EndedSessionStore extends RedisStore {
   async end(id: string, validForMs: number): Promise<void> {
-    await this.#redis.set(this.#keys.endedSession(id), '1', 'PX', Math.max(1, Math.ceil(validForMs)));
+    await this.redis.set(this.keys.endedSession(id), '1', 'PX', Math.max(1, Math.ceil(validForMs)));
   }
 
   async hasEnded(id: string): Promise<boolean> {
-    return (await this.#redis.exists(this.#keys.endedSession(id))) === 1;
+    return (await this.redis.exists(this.keys.endedSession(id))) === 1;
   }
 }

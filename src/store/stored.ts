@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import type { RedisClient } from './commands.ts';
+import type { Keys } from './keys.ts';
 
 /** The kinds of stored entries that are reported where they have another shape than this program's. */
 export const STORED_KINDS = [
@@ -23,6 +25,19 @@ export type ForeignEntry = { what: (typeof STORED_KINDS)[number]; where: string;
 
 /** Receives entries of another shape. Such an entry harms nothing but itself: it is dropped, or rewritten. */
 export type OnForeign = (found: ForeignEntry) => void;
+
+/** A part of the data in Redis. `onForeign` is notified of its entries of another shape. */
+export abstract class RedisStore {
+  protected readonly redis: RedisClient;
+  protected readonly keys: Keys;
+  protected readonly onForeign: OnForeign;
+
+  constructor(redis: RedisClient, keys: Keys, options: { onForeign?: OnForeign } = {}) {
+    this.redis = redis;
+    this.keys = keys;
+    this.onForeign = options.onForeign ?? (() => undefined);
+  }
+}
 
 /** A stored text that holds JSON. */
 export const JSON_TEXT = z.string().transform((text, context): unknown => {

@@ -12,6 +12,7 @@ import { laterTurn } from '../event-loop.ts';
 import type { CheckEnding } from './checks.ts';
 import type { RedisClient } from './commands.ts';
 import type { Epoch } from './epoch.ts';
+import { SubjectEntries } from './event-log.ts';
 import { type Basis, basisOf, HeldSubjects, unconfirmedText } from './held-subjects.ts';
 import type { Keys } from './keys.ts';
 import { storedEntry } from './log-entry.ts';
@@ -19,9 +20,8 @@ import { expectedEntry, type OwnEntries } from './own-entries.ts';
 import { pack } from './packed.ts';
 import { parseMember } from './plan-members.ts';
 import { scripts } from './scripts.ts';
-import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
+import { JSON_TEXT, type OnForeign, RedisStore, readStored } from './stored.ts';
 import { parseSnapshot, snapshotFields } from './stored-snapshot.ts';
-import { SubjectEntries } from './subject-entries.ts';
 import { openSumText } from './wallets.ts';
 
 /**
@@ -74,11 +74,8 @@ export type CommitResult = {
 };
 
 /** The registry of subjects: snapshots and claims. */
-export class SubjectStore {
+export class SubjectStore extends RedisStore {
   readonly entries: SubjectEntries;
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-  readonly #onForeign: OnForeign;
   readonly epoch: Epoch;
   readonly #own: OwnEntries | null;
   readonly #held = new HeldSubjects();
@@ -89,12 +86,10 @@ export class SubjectStore {
     keys: Keys,
     options: { epoch: Epoch; onForeign?: OnForeign; own?: OwnEntries },
   ) {
+    super(redis, keys, options);
     this.epoch = options.epoch;
     this.#own = options.own ?? null;
     this.entries = new SubjectEntries(redis, keys);
-    this.#redis = redis;
-    this.#keys = keys;
-    this.#onForeign = options.onForeign ?? (() => undefined);
   }
 
   /** Reads many subjects that a response shows, in one round trip: the untracked ones are stored from now for the retention. */
@@ -127,11 +122,11 @@ export class SubjectStore {
     { areShown, isWhole }: { areShown: boolean; isWhole: boolean },
   ): Promise<SubjectEntry[]> {
     if (subjects.length === 0) return [];
-    const keys = this.#keys;
+    const keys = this.keys;
     const entries = new Map<SubjectId, SubjectEntry>();
-    for (const [endpointGroup, some] of Map.groupBy(subjects, this.#keys.groupOf)) {
+    for (const [endpointGroup, some] of Map.groupBy(subjects, this.keys.groupOf)) {
       const [subjectPrefix, claimsPrefix] = [keys.subject(''), keys.claims('')];
-      const stored = await scripts.readSubjects(this.#redis, {
+      const stored = await scripts.readSubjects(this.redis, {
         keys: { plan: keys.plan(endpointGroup) },
         args: { subjectPrefix, claimsPrefix, areShown, isWhole, promised: keys.promised, subjects: some },
       });
@@ -149,8 +144,8 @@ export class SubjectStore {
     const found: ChangedSubject[] = [];
     for (let offset = 0; found.length < count; offset += count) {
       const limit = ['LIMIT', offset, count] as const;
-      const rows = await this.#redis.zrange(
-        this.#keys.changedSubjects,
+      const rows = await this.redis.zrange(
+        this.keys.changedSubjects,
         highest,
         '-inf',
         'BYSCORE',
@@ -173,10 +168,10 @@ export class SubjectStore {
    * transfers.
    */
   async recount(): Promise<string[]> {
-    const keys = this.#keys;
+    const keys = this.keys;
     const group = countedGroup(keys);
     const plan = keys.plan(group);
-    const [cursor, rows] = await this.#redis.hscan(
+    const [cursor, rows] = await this.redis.hscan(
       `${plan}:items`,
       this.#countCursor,
       'COUNT',
@@ -190,7 +185,7 @@ export class SubjectStore {
       const snapshot = entries[index]?.snapshot ?? null;
       return snapshot === null ? [] : [{ subject, commit: snapshot.commit, ...countOf(subject, snapshot) }];
     });
-    return scripts.recount(this.#redis, {
+    return scripts.recount(this.redis, {
       keys: { plan, counts: keys.counts, repairCursors: keys.repairCursors(group) },
       args: { subjectPrefix: keys.subject(''), count: COUNTED_AT_ONCE, subjects: counted },
     });
@@ -208,13 +203,13 @@ export class SubjectStore {
 
   #promised(subject: SubjectId, text: string): Promised | null {
     if (text === '') return null;
-    const where = `${this.#keys.promised} ${subject}`;
-    return readStored(PROMISED_TEXT, text, { what: 'quote', where, onForeign: this.#onForeign });
+    const where = `${this.keys.promised} ${subject}`;
+    return readStored(PROMISED_TEXT, text, { what: 'quote', where, onForeign: this.onForeign });
   }
 
   #snapshot(subject: SubjectId, fields: { [field: string]: string }): Snapshot | null {
     const { snapshot, reason } = parseSnapshot(fields);
-    if (reason !== null) this.#onForeign({ what: 'snapshot', where: this.#keys.subject(subject), reason });
+    if (reason !== null) this.onForeign({ what: 'snapshot', where: this.keys.subject(subject), reason });
     return snapshot;
   }
 
@@ -222,8 +217,8 @@ export class SubjectStore {
     return Object.entries(fields).flatMap(([key, value]) => {
       const claim = parseClaim(key, value);
       if (claim !== null) return [claim];
-      const where = `${this.#keys.claims(subject)} ${key}`;
-      this.#onForeign({ what: 'claim', where, reason: 'expected <at>:<before>:<served>' });
+      const where = `${this.keys.claims(subject)} ${key}`;
+      this.onForeign({ what: 'claim', where, reason: 'expected <at>:<before>:<served>' });
       return [];
     });
   }
@@ -232,7 +227,7 @@ export class SubjectStore {
     const { subject, snapshot, event, unconfirmed } = commit;
     const shown = snapshot ?? commit.present;
     const { counted, open } = countOf(subject, shown ?? null);
-    const keys = this.#keys;
+    const keys = this.keys;
     const epoch = event?.event.data.epoch ?? this.epoch.begun.epoch;
     const meta = event && {
       id: event.event.id,
@@ -286,7 +281,7 @@ export class SubjectStore {
       event === undefined || packed === null
         ? undefined
         : this.#own?.expect(expectedEntry({ ...commit, event }, packed));
-    const committing = scripts.commit(this.#redis, request).finally(noteAnswered);
+    const committing = scripts.commit(this.redis, request).finally(noteAnswered);
     const { entry, claimKeys, withheld, polledAtMs, ...done } = await committing;
     if (done.outcome === 'behind') {
       // As for a superseded response: the next poll starts from the state of Redis.
@@ -315,9 +310,9 @@ export class SubjectStore {
 
   /** Adds claims to a subject that its next poll serves, and requests that poll. True when one was new. */
   async claim(subject: SubjectId, claims: readonly Claim[]): Promise<boolean> {
-    const keys = this.#keys;
+    const keys = this.keys;
     const plan = keys.planOf(subject);
-    return scripts.claim(this.#redis, {
+    return scripts.claim(this.redis, {
       keys: { claims: keys.claims(subject), plan, subject: keys.subject(subject), wanted: keys.wanted },
       args: { subject, claims: claimsArgument(claims), atMs: null },
     });
@@ -328,8 +323,8 @@ export class SubjectStore {
     subject: SubjectId,
     shown: readonly SubjectId[],
   ): Promise<{ newestAtMs: number | null; transfers: SubjectId[] }> {
-    const { newestMs, transfers } = await scripts.noteTransfers(this.#redis, {
-      keys: { transfers: this.#keys.transfersOf(subject) },
+    const { newestMs, transfers } = await scripts.noteTransfers(this.redis, {
+      keys: { transfers: this.keys.transfersOf(subject) },
       args: { transfers: shown },
     });
     return { newestAtMs: newestMs, transfers: transfers.map(asSubjectId) };
@@ -337,9 +332,9 @@ export class SubjectStore {
 
   /** Notes that nobody names a subject any more; its polls end the tracking of one that is tracked. */
   async expire(subject: SubjectId): Promise<void> {
-    const plan = this.#keys.planOf(subject);
-    const keys = { subject: this.#keys.subject(subject), plan };
-    await scripts.noteEnded(this.#redis, { keys, args: { subject } });
+    const plan = this.keys.planOf(subject);
+    const keys = { subject: this.keys.subject(subject), plan };
+    await scripts.noteEnded(this.redis, { keys, args: { subject } });
   }
 }
 

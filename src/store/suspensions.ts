@@ -8,6 +8,7 @@ import type { Keys } from './keys.ts';
 import type { Fence } from './lease.ts';
 import { FencedLease } from './lease.ts';
 import { scripts } from './scripts.ts';
+import { RedisStore } from './stored.ts';
 import type { SubjectStore } from './subjects.ts';
 import {
   type EndedSuspension,
@@ -52,10 +53,8 @@ export type Settled = { move: 'released'; suspension: string; events: number } |
 type Making = { out: string; back: string };
 
 /** The suspended subscription keys, and the events that wait for them. */
-export class Suspensions {
+export class Suspensions extends RedisStore {
   readonly waiting: WaitingEvents;
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
   readonly #subjects: SubjectStore;
   readonly #process: string | undefined;
 
@@ -65,9 +64,8 @@ export class Suspensions {
     keys: Keys,
     deps: { subjects: SubjectStore; process?: string | undefined; receiversOf: KeyReceivers },
   ) {
+    super(redis, keys);
     const { subjects, process, receiversOf } = deps;
-    this.#redis = redis;
-    this.#keys = keys;
     this.#subjects = subjects;
     this.#process = process;
     this.waiting = new WaitingEvents(redis, keys, receiversOf);
@@ -77,7 +75,7 @@ export class Suspensions {
     const found = new Map<string, SuspendedState>();
     const since = await this.#suspensions();
     if (since.size === 0) return found;
-    for (const [key, suspension] of Object.entries(await this.#redis.hgetall(this.#keys.suspended))) {
+    for (const [key, suspension] of Object.entries(await this.redis.hgetall(this.keys.suspended))) {
       const sinceMs = since.get(suspension);
       if (sinceMs !== undefined) found.set(key, { state: stateOf(suspension), isMade: sinceMs > 0 });
     }
@@ -87,9 +85,9 @@ export class Suspensions {
   /** Begins the suspensions of a sync. Until it is complete they neither release nor end anything. */
   async begin(plan: SuspensionPlan, fence: Fence): Promise<Making | null> {
     if (Object.values(plan).every((claimKeys) => claimKeys.length === 0)) return null;
-    const nowMs = await redisTimeMs(this.#redis);
+    const nowMs = await redisTimeMs(this.redis);
     const making = { out: `out:${nowMs}`, back: `back:${nowMs}` };
-    const { suspensions } = this.#keys;
+    const { suspensions } = this.keys;
     if (plan.narrowed.length + plan.out.length > 0)
       await fence.write([['ZADD', suspensions, 'NX', '0', making.out]]);
     if (plan.back.length > 0) await fence.write([['ZADD', suspensions, 'NX', '0', making.back]]);
@@ -102,7 +100,7 @@ export class Suspensions {
   /** Adds subscription keys to a suspension that was begun: their events wait from now on. */
   async mark(suspension: string, claimKeys: readonly string[], fence: Fence): Promise<void> {
     for (const chunk of chunks(claimKeys, CHUNK)) {
-      await fence.write([['HSET', this.#keys.suspended, ...chunk.flatMap((key) => [key, suspension])]]);
+      await fence.write([['HSET', this.keys.suspended, ...chunk.flatMap((key) => [key, suspension])]]);
     }
   }
 
@@ -111,12 +109,12 @@ export class Suspensions {
    * whole is on its way back, to be completed by the sync that splits it or by the next one.
    */
   async part(parts: readonly ContinuedKey[], fence: Fence): Promise<void> {
-    const nowMs = await redisTimeMs(this.#redis);
-    const { suspended, suspensions } = this.#keys;
+    const nowMs = await redisTimeMs(this.redis);
+    const { suspended, suspensions } = this.keys;
     const wholes = new Set<string>();
     for (const { key, from } of parts) {
       for (const whole of from) {
-        const suspension = await this.#redis.hget(suspended, whole);
+        const suspension = await this.redis.hget(suspended, whole);
         if (suspension === null) continue;
         await fence.write([['HSETNX', suspended, key, suspension]]);
         wholes.add(whole);
@@ -129,12 +127,12 @@ export class Suspensions {
 
   /** Completes the suspensions of a sync, and removes those that an earlier sync began and never completed. */
   async complete(making: Making | null, fence: Fence): Promise<void> {
-    const nowMs = await readStamp(this.#redis, this.#keys);
+    const nowMs = await readStamp(this.redis, this.keys);
     for (const [suspension, sinceMs] of await this.#suspensions()) {
       if (sinceMs > 0) continue;
       if (suspension === making?.out || suspension === making?.back)
-        await fence.write([['ZADD', this.#keys.suspensions, 'XX', String(nowMs), suspension]]);
-      else await fence.write([['ZREM', this.#keys.suspensions, suspension]]);
+        await fence.write([['ZADD', this.keys.suspensions, 'XX', String(nowMs), suspension]]);
+      else await fence.write([['ZREM', this.keys.suspensions, suspension]]);
     }
     await this.#remove(fence);
   }
@@ -144,14 +142,14 @@ export class Suspensions {
     let current = 0;
     for (const chunk of chunks(waiting, CHUNK)) {
       const some = chunk.map(({ entry, eventId, key }) => ({ entry, event: eventId, claimKey: key }));
-      current += await scripts.waitAgain(this.#redis, { keys: this.#keys, args: { waiting: some } });
+      current += await scripts.waitAgain(this.redis, { keys: this.keys, args: { waiting: some } });
     }
     return current;
   }
 
   async #remove(fence: Fence): Promise<void> {
-    const key = this.#keys.suspended;
-    const [since, claimKeys] = [await this.#suspensions(), Object.entries(await this.#redis.hgetall(key))];
+    const key = this.keys.suspended;
+    const [since, claimKeys] = [await this.#suspensions(), Object.entries(await this.redis.hgetall(key))];
     const over = claimKeys.filter(([, suspension]) => !since.has(suspension)).map(([key]) => key);
     for (const chunk of chunks(over, CHUNK)) await fence.write([['HDEL', key, ...chunk]]);
   }
@@ -198,7 +196,7 @@ export class Suspensions {
 
   /** True when a crash interrupted the end of a suspension. */
   async #isLeft(): Promise<boolean> {
-    return (await this.#redis.exists(this.#keys.suspensions)) === 0;
+    return (await this.redis.exists(this.keys.suspensions)) === 0;
   }
 
   /** Ends suspended subscription keys at once. Returns the results; none where none of them is suspended. */
@@ -209,22 +207,22 @@ export class Suspensions {
         state === 'out' && isMade && isMeant(key) ? [key] : [],
       );
       if (claimKeys.length === 0) return [];
-      const nowMs = await redisTimeMs(this.#redis);
+      const nowMs = await redisTimeMs(this.redis);
       // A suspension of their own, whose span is over in any case: after a crash the check ends it.
       const suspension = `out:${nowMs}${REMOVED}`;
-      await fence.write([['ZADD', this.#keys.suspensions, '1', suspension]]);
+      await fence.write([['ZADD', this.keys.suspensions, '1', suspension]]);
       await this.mark(suspension, claimKeys, fence);
       return this.#end(suspension);
     });
   }
 
   async #alone<T>(work: (fence: Fence) => Promise<T>): Promise<T> {
-    const { configLease: lease, configFence: fence } = this.#keys;
-    return new FencedLease(this.#redis, { lease, fence }, this.#process).during(work);
+    const { configLease: lease, configFence: fence } = this.keys;
+    return new FencedLease(this.redis, { lease, fence }, this.#process).during(work);
   }
 
   async #suspensions(): Promise<Map<string, number>> {
-    const rows = await this.#redis.zrange(this.#keys.suspensions, '0', '-1', 'WITHSCORES');
+    const rows = await this.redis.zrange(this.keys.suspensions, '0', '-1', 'WITHSCORES');
     const found = new Map<string, number>();
     for (let index = 0; index + 1 < rows.length; index += 2)
       found.set(rows[index] ?? '', Number(rows[index + 1]));
@@ -237,7 +235,7 @@ export class Suspensions {
     let from = '';
     do {
       const args = { suspension, from, count: CHUNK };
-      const { next, released } = await scripts.releaseWaiting(this.#redis, { keys: this.#keys, args });
+      const { next, released } = await scripts.releaseWaiting(this.redis, { keys: this.keys, args });
       from = next;
       events += released;
     } while (from !== '');
@@ -247,33 +245,33 @@ export class Suspensions {
   /** Ends a suspension. It can be repeated: the report is stored before anything is dropped. */
   async #end(suspension: string): Promise<Settled[]> {
     const reason = suspension.endsWith(REMOVED) ? 'removed' : 'span-over';
-    const { wanted, suspended, suspensions } = this.#keys;
-    const all = Object.entries(await this.#redis.hgetall(suspended));
+    const { wanted, suspended, suspensions } = this.keys;
+    const all = Object.entries(await this.redis.hgetall(suspended));
     const claimKeys = all.flatMap(([key, of]) => (of === suspension ? [key] : []));
     for (const chunk of chunks(claimKeys, CHUNK))
-      await scripts.endSuspended(this.#redis, { keys: this.#keys, args: { suspension, keys: chunk } });
+      await scripts.endSuspended(this.redis, { keys: this.keys, args: { suspension, keys: chunk } });
     await this.waiting.removeDelivered({ suspension, trimMs: 0 });
     const settled =
       claimKeys.length === 0 ? [] : [await this.waiting.drop({ suspension, reason, claimKeys })];
-    const named = new Set((await this.#redis.hkeys(wanted)).map((key) => parseClaimKey(key).subject));
+    const named = new Set((await this.redis.hkeys(wanted)).map((key) => parseClaimKey(key).subject));
     const left = new Set(claimKeys.map((key) => parseClaimKey(key).subject)).difference(named);
     await Promise.all([...left].map((subject) => this.#subjects.expire(asSubjectId(subject))));
     await this.#restorePolling();
-    for (const chunk of chunks(claimKeys, CHUNK)) await this.#redis.hdel(suspended, ...chunk);
-    await this.#redis.zrem(suspensions, suspension);
+    for (const chunk of chunks(claimKeys, CHUNK)) await this.redis.hdel(suspended, ...chunk);
+    await this.redis.zrem(suspensions, suspension);
     return settled;
   }
 
   /** Restores usual polling of subjects that a claim in the config wants, or no claim at all. */
   async #restorePolling(): Promise<void> {
-    const [claimsPrefix, { wanted }] = [this.#keys.claims(''), this.#keys];
+    const [claimsPrefix, { wanted }] = [this.keys.claims(''), this.keys];
     for (const endpointGroup of ENDPOINT_GROUPS) {
-      const keys = { plan: this.#keys.plan(endpointGroup), wanted };
+      const keys = { plan: this.keys.plan(endpointGroup), wanted };
       for (const place of [':spareWallets', ':spare'] as const) {
         let from = '0';
         do {
           const args = { atMs: null, claimsPrefix, place, from, count: CHUNK };
-          from = (await scripts.restorePolling(this.#redis, { keys, args })).next;
+          from = (await scripts.restorePolling(this.redis, { keys, args })).next;
         } while (from !== '');
       }
     }
@@ -281,8 +279,8 @@ export class Suspensions {
 
   async counts(): Promise<{ claimKeys: number; waiting: number }> {
     const [claimKeys, waiting] = await Promise.all([
-      this.#redis.hlen(this.#keys.suspended),
-      this.#redis.zcard(this.#keys.withheld),
+      this.redis.hlen(this.keys.suspended),
+      this.redis.zcard(this.keys.withheld),
     ]);
     return { claimKeys, waiting };
   }
@@ -290,12 +288,10 @@ export class Suspensions {
   /** Lists the suspended subscription keys after one, ordered by name. */
   async list({ after, count }: { after: string | null; count: number }): Promise<SuspendedKey[]> {
     const since = await this.#suspensions();
-    const all = Object.entries(await this.#redis.hgetall(this.#keys.suspended)).flatMap(
-      ([key, suspension]) => {
-        const sinceMs = since.get(suspension) ?? 0;
-        return sinceMs > 0 ? [{ key, state: stateOf(suspension), sinceMs }] : [];
-      },
-    );
+    const all = Object.entries(await this.redis.hgetall(this.keys.suspended)).flatMap(([key, suspension]) => {
+      const sinceMs = since.get(suspension) ?? 0;
+      return sinceMs > 0 ? [{ key, state: stateOf(suspension), sinceMs }] : [];
+    });
     const rest = all.filter(({ key }) => after === null || key > after);
     return rest.sort((one, other) => (one.key < other.key ? -1 : 1)).slice(0, count);
   }

@@ -2,10 +2,8 @@ import { z } from 'zod';
 import { canonicalJson } from '../domain/json.ts';
 import type { ImportedQuote } from '../domain/quotes/promised.ts';
 import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
-import type { RedisClient } from './commands.ts';
-import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
-import { JSON_TEXT, type OnForeign, readStored } from './stored.ts';
+import { JSON_TEXT, type OnForeign, RedisStore, readStored } from './stored.ts';
 
 const OVERDUE_AFTER = z.union([z.number(), z.literal('learned')]).nullable();
 
@@ -43,17 +41,8 @@ const CHUNK = 200;
 const SCANNED = z.tuple([z.string(), z.array(z.string())]);
 
 /** The subjects that are tracked by themselves, stored in Redis alone: a sync of a config leaves them as they are. */
-export class TrackedStore {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-  readonly #onForeign: OnForeign;
+export class TrackedStore extends RedisStore {
   #cursor = '0';
-
-  constructor(redis: RedisClient, keys: Keys, options: { onForeign?: OnForeign } = {}) {
-    this.#redis = redis;
-    this.#keys = keys;
-    this.#onForeign = options.onForeign ?? (() => undefined);
-  }
 
   /**
    * Tracks a subject, in one step: it is stored, claimed and polled soon. A subject that is tracked already gets the new
@@ -64,9 +53,9 @@ export class TrackedStore {
     wish: Wish,
     quote: ImportedQuote | null,
   ): Promise<{ created: boolean; createdAtMs: number }> {
-    const keys = this.#keys;
+    const keys = this.keys;
     const { metadata, receivers, overdueAfterMs, recipients, watchVault } = wish;
-    const { isNew, createdAtMs } = await scripts.trackSubject(this.#redis, {
+    const { isNew, createdAtMs } = await scripts.trackSubject(this.redis, {
       keys: { ...this.#keysOf(subject), claims: keys.claims(subject), importedQuotes: keys.importedQuotes },
       args: {
         subject,
@@ -84,26 +73,26 @@ export class TrackedStore {
   }
 
   async #untrack(subject: SubjectId, idleSinceMs: number | null): Promise<boolean> {
-    const keys = { ...this.#keysOf(subject), since: this.#keys.since };
-    return scripts.untrackSubject(this.#redis, { keys, args: { subject, idleSinceMs } });
+    const keys = { ...this.#keysOf(subject), since: this.keys.since };
+    return scripts.untrackSubject(this.redis, { keys, args: { subject, idleSinceMs } });
   }
 
   #keysOf(subject: SubjectId): Record<'tracked' | 'trackingEnded' | 'wanted' | 'plan' | 'subject', string> {
-    const { tracked, trackingEnded, wanted } = this.#keys;
-    const plan = this.#keys.planOf(subject);
-    return { tracked, trackingEnded, wanted, plan, subject: this.#keys.subject(subject) };
+    const { tracked, trackingEnded, wanted } = this.keys;
+    const plan = this.keys.planOf(subject);
+    return { tracked, trackingEnded, wanted, plan, subject: this.keys.subject(subject) };
   }
 
   /** Null for a subject that is not, or no longer, tracked by itself. */
   async of(subject: SubjectId): Promise<TrackedSubject | null> {
-    const text = await this.#redis.hget(this.#keys.tracked, subject);
+    const text = await this.redis.hget(this.keys.tracked, subject);
     const tracked = text === null ? null : this.#read(subject, text);
     return tracked?.removedAtMs === null ? tracked : null;
   }
 
   /** Includes those whose tracking has ended recently. */
   async count(): Promise<number> {
-    return this.#redis.hlen(this.#keys.tracked);
+    return this.redis.hlen(this.keys.tracked);
   }
 
   async *all(): AsyncGenerator<SubjectId[]> {
@@ -117,7 +106,7 @@ export class TrackedStore {
 
   async #scan(cursor: string): Promise<[string, SubjectId[]]> {
     const [next, flat] = SCANNED.parse(
-      await this.#redis.hscan(this.#keys.tracked, cursor, 'COUNT', String(CHUNK)),
+      await this.redis.hscan(this.keys.tracked, cursor, 'COUNT', String(CHUNK)),
     );
     const live: SubjectId[] = [];
     for (let index = 0; index + 1 < flat.length; index += 2) {
@@ -128,7 +117,7 @@ export class TrackedStore {
   }
 
   #read(subject: string, text: string): TrackedSubject | null {
-    return readTracked(text, { where: `${this.#keys.tracked} ${subject}`, onForeign: this.#onForeign });
+    return readTracked(text, { where: `${this.keys.tracked} ${subject}`, onForeign: this.onForeign });
   }
 
   /**
@@ -136,15 +125,15 @@ export class TrackedStore {
    * all, and removes those that ended before (Redis time, ms). `isImported`: the config imports that quote too.
    */
   async prune(beforeMs: number, isImported: (subject: string) => boolean): Promise<void> {
-    const keys = this.#keys;
+    const keys = this.keys;
     const [[next, some], ended] = await Promise.all([
       this.#scan(this.#cursor),
-      this.#redis.zrangebyscore(keys.trackingEnded, '-inf', beforeMs, 'LIMIT', 0, CHUNK),
+      this.redis.zrangebyscore(keys.trackingEnded, '-inf', beforeMs, 'LIMIT', 0, CHUNK),
     ]);
     this.#cursor = next;
     for (const subject of some) await this.#untrack(subject, beforeMs);
     for (const subject of ended) {
-      await scripts.removeTracked(this.#redis, { keys, args: { subject, isImported: isImported(subject) } });
+      await scripts.removeTracked(this.redis, { keys, args: { subject, isImported: isImported(subject) } });
     }
   }
 }

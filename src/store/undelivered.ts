@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { LISTED_REASONS, type ListedReason } from '../domain/events/event-types.ts';
-import { chunks, type RedisClient } from './commands.ts';
-import type { Keys } from './keys.ts';
+import { chunks } from './commands.ts';
 import { type LogEntry, parseEntry } from './log-entry.ts';
 import { scripts } from './scripts.ts';
+import { RedisStore } from './stored.ts';
 
 /** Most events that are listed; beyond it the oldest are removed. */
 const MOST_LISTED = 10_000;
@@ -16,18 +16,10 @@ const MEMBER = /^0*(\d+)-0*(\d+)\|(no-receiver|not-in-config)$/;
 export type UnmatchedEntry = { entry: string; reason: ListedReason };
 
 /** The events that no receiver gets, and the place in the log up to which they are counted. Trimmed like the log. */
-export class UnmatchedStore {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-
-  constructor(redis: RedisClient, keys: Keys) {
-    this.#redis = redis;
-    this.#keys = keys;
-  }
-
+export class UnmatchedStore extends RedisStore {
   /** Returns `0-0` before the first. */
   async place(): Promise<string> {
-    const place = await this.#redis.get(this.#keys.unmatchedPlace);
+    const place = await this.redis.get(this.keys.unmatchedPlace);
     return place !== null && /^\d+-\d+$/.test(place) ? place : '0-0';
   }
 
@@ -36,7 +28,7 @@ export class UnmatchedStore {
    * receivers of their time, and the current definitions would report some of them wrongly.
    */
   async begin(entry: string): Promise<void> {
-    await this.#redis.set(this.#keys.unmatchedPlace, entry, 'NX');
+    await this.redis.set(this.keys.unmatchedPlace, entry, 'NX');
   }
 
   /** Moves the place, under the relay's fencing token, and lists events. False when another process did. */
@@ -46,32 +38,32 @@ export class UnmatchedStore {
   ): Promise<boolean> {
     const members = listed.map(({ entry, reason }) => `${padded(entry)}|${reason}`);
     const args = { fence: token, from, to, most: MOST_LISTED, members };
-    return scripts.advanceUnmatched(this.#redis, { keys: this.#keys, args });
+    return scripts.advanceUnmatched(this.redis, { keys: this.keys, args });
   }
 
   /** Lists events that were not counted in their turn, since they waited. */
   async add(listed: readonly UnmatchedEntry[]): Promise<void> {
     for (const chunk of chunks(listed, CHUNK)) {
-      await this.#redis.zadd(
-        this.#keys.unmatched,
+      await this.redis.zadd(
+        this.keys.unmatched,
         ...chunk.flatMap(({ entry, reason }) => ['0', `${padded(entry)}|${reason}`]),
       );
     }
-    await this.#redis.zremrangebyrank(this.#keys.unmatched, 0, -MOST_LISTED - 1);
+    await this.redis.zremrangebyrank(this.keys.unmatched, 0, -MOST_LISTED - 1);
   }
 
   /** Removes events that a receiver gets after all. */
   async remove(entries: readonly string[]): Promise<void> {
     for (const chunk of chunks(entries, CHUNK)) {
       const members = chunk.flatMap((entry) => LISTED_REASONS.map((reason) => `${padded(entry)}|${reason}`));
-      await this.#redis.zrem(this.#keys.unmatched, ...members);
+      await this.redis.zrem(this.keys.unmatched, ...members);
     }
   }
 
   /** Returns the newest of them, before an entry or from the newest on. */
   async list({ before, count }: { before: string | null; count: number }): Promise<UnmatchedEntry[]> {
     const from = before === null ? '+' : `(${padded(before)}|`;
-    const members = await this.#redis.zrevrangebylex(this.#keys.unmatched, from, '-', 'LIMIT', 0, count);
+    const members = await this.redis.zrevrangebylex(this.keys.unmatched, from, '-', 'LIMIT', 0, count);
     return members.flatMap((member) => {
       const [, ms, place, reason] = MEMBER.exec(member) ?? [];
       if (reason !== 'no-receiver' && reason !== 'not-in-config') return [];
@@ -99,24 +91,16 @@ const STORED = z.tuple([z.string()], z.string());
 export type RawEntry = { id: string; fields: readonly string[] };
 
 /** The entries of the log that could not be read: stored unchanged, until a program that can read them returns them. */
-export class Quarantine {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
-
-  constructor(redis: RedisClient, keys: Keys) {
-    this.#redis = redis;
-    this.#keys = keys;
-  }
-
+export class Quarantine extends RedisStore {
   /** False when it was quarantined before. */
   async add(entry: RawEntry): Promise<boolean> {
     const args = { entry: stored(entry), atMs: entry.id.split('-')[0] ?? '0', most: MOST_STORED };
-    return scripts.quarantine(this.#redis, { keys: this.#keys, args });
+    return scripts.quarantine(this.redis, { keys: this.keys, args });
   }
 
   /** Lists the quarantined entries as this program reads them, the oldest first. */
   async list(): Promise<(LogEntry & RawEntry)[]> {
-    const members = await this.#redis.zrange(this.#keys.quarantine, '0', '-1');
+    const members = await this.redis.zrange(this.keys.quarantine, '0', '-1');
     return members.map((member) => {
       const [id, ...fields] = STORED.parse(JSON.parse(member));
       return { ...parseEntry(id, fields), fields };
@@ -126,7 +110,7 @@ export class Quarantine {
   /** Puts an entry back at the end of the log, from where it is delivered. False when another process was faster. */
   async returnToLog(entry: RawEntry): Promise<boolean> {
     const args = { entry: stored(entry), fields: entry.fields };
-    return (await scripts.returnEntry(this.#redis, { keys: this.#keys, args })) !== '';
+    return (await scripts.returnEntry(this.redis, { keys: this.keys, args })) !== '';
   }
 }
 

@@ -4,6 +4,7 @@ import { chunks, type RedisClient, redisTimeMs } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { reportToOperator } from './operator-event.ts';
 import { scripts } from './scripts.ts';
+import { RedisStore } from './stored.ts';
 
 /** An event that waits, or waited, for a subscription key: its place in the log, and its id. */
 export type WaitingEvent = { entry: string; eventId: string; key: string };
@@ -45,14 +46,11 @@ export type KeyReceivers = (claimKeys: readonly string[]) => Promise<Map<string,
 type WaitingSelection = { suspension: string; trimMs: number };
 
 /** The events that wait for suspended subscription keys, and those that were dropped. */
-export class WaitingEvents {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
+export class WaitingEvents extends RedisStore {
   readonly #receiversOf: KeyReceivers;
 
   constructor(redis: RedisClient, keys: Keys, receiversOf: KeyReceivers) {
-    this.#redis = redis;
-    this.#keys = keys;
+    super(redis, keys);
     this.#receiversOf = receiversOf;
   }
 
@@ -74,7 +72,7 @@ export class WaitingEvents {
   /** Reads all waiting events, once for each subscription key, in the order of the log. */
   async *#each(): AsyncGenerator<WaitingEvent> {
     for (let from = '-'; ; ) {
-      const members = await this.#redis.zrangebylex(this.#keys.withheld, from, '+', 'LIMIT', 0, MOST_READ);
+      const members = await this.redis.zrangebylex(this.keys.withheld, from, '+', 'LIMIT', 0, MOST_READ);
       yield* parsed(members);
       const last = members.at(-1);
       if (last === undefined || members.length < MOST_READ) return;
@@ -84,7 +82,7 @@ export class WaitingEvents {
 
   /** True when the first waiting event is older than a time: they wait about in the order of the log. */
   async hasBefore(trimMs: number): Promise<boolean> {
-    const [first] = await this.#redis.zrange(this.#keys.withheld, '0', '0');
+    const [first] = await this.redis.zrange(this.keys.withheld, '0', '0');
     const waiting = first === undefined ? null : parseWaiting(first);
     return waiting !== null && Number(waiting.entry.split('-')[0]) < trimMs;
   }
@@ -109,14 +107,14 @@ export class WaitingEvents {
         }),
       );
       const over = chunk.flatMap(({ member }, index) => (isOver[index] === true ? [member] : []));
-      if (over.length > 0) await this.#redis.zrem(this.#keys.withheld, ...over);
+      if (over.length > 0) await this.redis.zrem(this.keys.withheld, ...over);
     }
   }
 
   async #isDelivered(receiver: string, id: string): Promise<boolean> {
     const [delivered, outcome] = await Promise.all([
-      this.#redis.hexists(this.#keys.delivery(receiver, ''), id),
-      this.#redis.hget(this.#keys.delivery(receiver, id), 'outcome'),
+      this.redis.hexists(this.keys.delivery(receiver, ''), id),
+      this.redis.hget(this.keys.delivery(receiver, id), 'outcome'),
     ]);
     return delivered === 1 || outcome === 'pending';
   }
@@ -157,7 +155,7 @@ export class WaitingEvents {
     let from = '';
     do {
       const args = { suspension, beforeMs: trimMs, from, count: MOST_DROPPED_AT_ONCE, isDropped };
-      const { next, members } = await scripts.dropWaiting(this.#redis, { keys: this.#keys, args });
+      const { next, members } = await scripts.dropWaiting(this.redis, { keys: this.keys, args });
       found.push(...members);
       from = next;
     } while (from !== '');
@@ -174,25 +172,25 @@ export class WaitingEvents {
       events: ids.length,
       eventIds: ids.slice(0, MOST_NAMED),
     };
-    const mark = [reason, suspension === '' ? String(await redisTimeMs(this.#redis)) : suspension];
+    const mark = [reason, suspension === '' ? String(await redisTimeMs(this.redis)) : suspension];
     await reportToOperator(
-      { redis: this.#redis, keys: this.#keys },
+      { redis: this.redis, keys: this.keys },
       { name: 'removal', word: 'suspension_ended', mark, record },
     );
   }
 
   /** Lists the dropped events, the last one first, before a place or from the newest on. */
   async dropped({ before, count }: { before: string | null; count: number }): Promise<DroppedEvent[]> {
-    const key = this.#keys.droppedWithheld;
+    const key = this.keys.droppedWithheld;
     const from = before === null ? '+' : `(${before}`;
-    const members = await this.#redis.zrevrangebylex(key, from, '-', 'LIMIT', 0, count);
+    const members = await this.redis.zrevrangebylex(key, from, '-', 'LIMIT', 0, count);
     return members.flatMap((place) => parseDropped(place) ?? []);
   }
 
   /** Removes dropped events from before a time (ms) from that list. */
   async trimDropped(trimMs: number): Promise<void> {
     const end = String(Math.max(0, Math.floor(trimMs))).padStart(16, '0');
-    await this.#redis.zremrangebylex(this.#keys.droppedWithheld, '-', `(${end}`);
+    await this.redis.zremrangebylex(this.keys.droppedWithheld, '-', `(${end}`);
   }
 }
 

@@ -10,6 +10,7 @@ import { OPEN_STATES, type OpenAmount, type OpenState } from '../domain/transfer
 import type { RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import { scripts } from './scripts.ts';
+import { RedisStore } from './stored.ts';
 
 /**
  * Status, route, since, and by how much seen and head are after since: short, since there is one per open transfer. With at most
@@ -185,49 +186,42 @@ export type UnsweptState = (typeof UNSWEPT_STATES)[number];
 const TRIMMED_AT_ONCE = 200;
 
 /** Facts of wallets beyond the records of their pages, where no poll of the wallet itself notes them. */
-export class WalletStore {
-  readonly #redis: RedisClient;
-  readonly #keys: Keys;
+export class WalletStore extends RedisStore {
   /** The open transfers that this process has read or stored last. Redis decides whether they still count, by their version. */
   readonly #open = new BoundedMap<SubjectId, OpenTransfers>({ ...CACHES.openTransfers, bytesOf });
   #trimCursor = '0';
 
-  constructor(redis: RedisClient, keys: Keys) {
-    this.#redis = redis;
-    this.#keys = keys;
-  }
-
   /** Notes that no sweep has read a wallet to its end yet: one is running, or a cursor was refused. */
   async noteUnswept(wallet: SubjectId, state: UnsweptState): Promise<void> {
-    if (state === 'broken') await this.#redis.zadd(this.#keys.unswept, 1, wallet);
-    else await this.#redis.zadd(this.#keys.unswept, 'NX', 0, wallet);
+    if (state === 'broken') await this.redis.zadd(this.keys.unswept, 1, wallet);
+    else await this.redis.zadd(this.keys.unswept, 'NX', 0, wallet);
   }
 
   async noteSwept(wallet: SubjectId): Promise<void> {
-    await this.#redis.zrem(this.#keys.unswept, wallet);
+    await this.redis.zrem(this.keys.unswept, wallet);
   }
 
   async unswept(): Promise<{ state: UnsweptState; count: number }[]> {
     return Promise.all(
       UNSWEPT_STATES.map(async (state, score) => ({
         state,
-        count: await this.#redis.zcount(this.#keys.unswept, score, score),
+        count: await this.redis.zcount(this.keys.unswept, score, score),
       })),
     );
   }
 
   /** Removes wallets that nobody tracks any more from the unswept ones, a bounded number at a time. */
   async trimUnswept(isTracked: (wallet: SubjectId) => Promise<boolean>): Promise<void> {
-    const { unswept } = this.#keys;
-    const [cursor, rows] = await this.#redis.zscan(unswept, this.#trimCursor, 'COUNT', TRIMMED_AT_ONCE);
+    const { unswept } = this.keys;
+    const [cursor, rows] = await this.redis.zscan(unswept, this.#trimCursor, 'COUNT', TRIMMED_AT_ONCE);
     this.#trimCursor = cursor;
     for (const wallet of rows.filter((_, index) => index % 2 === 0)) {
-      if (!(await isTracked(asSubjectId(wallet)))) await this.#redis.zrem(unswept, wallet);
+      if (!(await isTracked(asSubjectId(wallet)))) await this.redis.zrem(unswept, wallet);
     }
   }
 
   async note(wallet: SubjectId, facts: NotedFacts): Promise<void> {
-    await this.#redis.hset(this.#keys.wallet(wallet), facts);
+    await this.redis.hset(this.keys.wallet(wallet), facts);
   }
 
   /** Returns the open transfers of a wallet that are in memory; null for none. */
@@ -247,12 +241,12 @@ export class WalletStore {
   ): Promise<void> {
     const { subject, isOver } = transfer;
     for (const wallet of wallets) {
-      const key = this.#keys.open(wallet);
+      const key = this.keys.open(wallet);
       const field = openField(subject);
-      const [before] = isOver ? [] : parseOpen({ [field]: (await this.#redis.hget(key, field)) ?? '' });
+      const [before] = isOver ? [] : parseOpen({ [field]: (await this.redis.hget(key, field)) ?? '' });
       const state = isOver ? null : openText({ ...transfer, headAtMs: before?.headAtMs ?? null });
       const version = randomBytes(6).toString('base64url');
-      await scripts.noteOpen(this.#redis, { keys: { open: key }, args: { field, state, version } });
+      await scripts.noteOpen(this.redis, { keys: { open: key }, args: { field, state, version } });
     }
   }
 }

@@ -165,7 +165,7 @@ test('a claim of another shape on a page is passed over', async () => {
 
 test('a state of a receiver that is none counts as ok, and its other fields are stored', async () => {
   const { onForeign } = options();
-  const states = new ReceiverStore(redis, keys, onForeign);
+  const states = new ReceiverStore(redis, keys, { onForeign });
   await redis.hset(keys.receiver('a'), { state: 'moody', since: 'yesterday', lastError: 'HTTP 500' });
   expect(await states.condition('a')).toMatchObject({ state: 'ok', since: null, lastError: 'HTTP 500' });
   expect(await states.condition('a')).toMatchObject({ state: 'ok' });

@@ -10,7 +10,7 @@
     counts           hash    "<kind>|<status>" -> number of tracked subjects; keys of open transfers begin with it
     wanted           hash    subscription key -> time from which a subscription names it (ms)
     changedSubjects  zset    subject -> time of its last change, ms
-    subjectEntries   zset    entries of the events of the subject in the log (see store/subject-entries.ts)
+    subjectEntries   zset    entries of the events of the subject in the log (see store/event-log.ts)
     trimmed          string  the newest entry of the log that was trimmed
     openStatusPlan   hash    clock of the plan of the open source of statuses
     promised         hash    intent -> promises of its quote

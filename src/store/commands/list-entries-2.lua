@@ -2,7 +2,7 @@
   Lists the places of a subject's events in the log, the newest first.
 
   KEYS
-    subjectEntries  zset  the places (see store/subject-entries.ts)
+    subjectEntries  zset  the places (see store/event-log.ts)
     subject         hash  snapshot
 
   ARGV

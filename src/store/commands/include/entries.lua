@@ -1,4 +1,4 @@
--- Entries of the events of a subject in the log (store/subject-entries.ts).
+-- Entries of the events of a subject in the log (store/event-log.ts).
 
 -- Returns an entry of the log with all its digits, so that the order of bytes is the order of the log.
 local function memberOf(entry)
