@@ -62,7 +62,7 @@ export class Fence {
  * slept while its lease expired cannot write after a takeover.
  */
 export class FencedLease {
-  readonly #redis: RedisClient;
+  protected readonly redis: RedisClient;
   readonly #keys: LeaseKeys;
   readonly #process: string;
   #token = '';
@@ -70,7 +70,7 @@ export class FencedLease {
 
   /** `process` is the process with whose end the lease ends (queues/heartbeat.ts); "" for one without a heartbeat. */
   constructor(redis: RedisClient, keys: LeaseKeys, process = '') {
-    this.#redis = redis;
+    this.redis = redis;
     this.#keys = keys;
     this.#process = process;
   }
@@ -88,21 +88,21 @@ export class FencedLease {
 
   async #acquire(): Promise<string | null> {
     const args = { token: this.#token, leaseMs: LEASE_MS, process: this.#process };
-    this.#token = await scripts.lease(this.#redis, { keys: this.#keys, args });
+    this.#token = await scripts.lease(this.redis, { keys: this.#keys, args });
     return this.token;
   }
 
   /** Renews the lease with its token. A lease that expired without a takeover goes on: the work's fence is still the newest. */
   async #renew(token: string): Promise<boolean> {
-    return scripts.renewLease(this.#redis, { keys: this.#keys, args: { token, leaseMs: LEASE_MS } });
+    return scripts.renewLease(this.redis, { keys: this.#keys, args: { token, leaseMs: LEASE_MS } });
   }
 
   async release(): Promise<void> {
     await this.#holding?.catch(() => undefined);
     const token = this.#token;
     this.#token = '';
-    if (token !== '' && (await this.#redis.get(this.#keys.lease)) === token) {
-      await this.#redis.del(this.#keys.lease);
+    if (token !== '' && (await this.redis.get(this.#keys.lease)) === token) {
+      await this.redis.del(this.#keys.lease);
     }
   }
 
@@ -112,7 +112,7 @@ export class FencedLease {
   }
 
   async isHeld(): Promise<boolean> {
-    return (await this.#redis.exists(this.#keys.lease)) === 1;
+    return (await this.redis.exists(this.#keys.lease)) === 1;
   }
 
   /**
@@ -122,7 +122,7 @@ export class FencedLease {
   async during<T>(work: (fence: Fence) => Promise<T>): Promise<T> {
     let token = await this.hold();
     for (; token === null; token = await this.hold()) await sleep(WAIT_MS);
-    const fence = new Fence(this.#redis, this.#keys, token);
+    const fence = new Fence(this.redis, this.#keys, token);
     const renewing = new Duty({
       everyMs: RENEW_MS,
       isSteady: true,
@@ -150,11 +150,9 @@ const STATE = z.enum(RECEIVER_STATES).catch('ok');
 export type ReceiverProgress = { name: string; cursor: string; state: ReceiverState; open: number };
 
 /** The lease of the relay, and the cursors that only its holder moves. */
-export class RelayLease {
-  readonly #redis: RedisClient;
+export class RelayLease extends FencedLease {
   readonly #keys: Keys;
   readonly #onForeign: OnForeign;
-  readonly #lease: FencedLease;
 
   /** `process`: as in FencedLease. */
   constructor(
@@ -162,33 +160,14 @@ export class RelayLease {
     keys: Keys,
     { onForeign = () => undefined, process }: { onForeign?: OnForeign; process?: string } = {},
   ) {
-    this.#redis = redis;
+    super(redis, { lease: keys.relayLease, fence: keys.relayFence }, process);
     this.#keys = keys;
     this.#onForeign = onForeign;
-    this.#lease = new FencedLease(redis, { lease: keys.relayLease, fence: keys.relayFence }, process);
-  }
-
-  /** Returns the fencing token; null while another process holds the lease. */
-  async hold(): Promise<string | null> {
-    return this.#lease.hold();
-  }
-
-  async release(): Promise<void> {
-    await this.#lease.release();
-  }
-
-  /** As in FencedLease. */
-  get token(): string | null {
-    return this.#lease.token;
-  }
-
-  async isHeld(): Promise<boolean> {
-    return this.#lease.isHeld();
   }
 
   /** `0-0` for a missing or malformed cursor: the log is read from the beginning, and the facts show earlier deliveries. */
   async cursor(receiver: string): Promise<string> {
-    return this.#readCursor(receiver, (await this.#redis.hget(this.#keys.cursors, receiver)) ?? '');
+    return this.#readCursor(receiver, (await this.redis.hget(this.#keys.cursors, receiver)) ?? '');
   }
 
   async readReceivers(receivers: readonly string[]): Promise<ReceiverProgress[]> {
@@ -197,7 +176,7 @@ export class RelayLease {
     for (const names of chunks(receivers, CHUNK)) {
       const [receiverPrefix, pendingPrefix] = [keys.receiver(''), keys.pending('')];
       const args = { receiverPrefix, pendingPrefix, receivers: names };
-      (await scripts.readReceivers(this.#redis, { keys, args })).forEach(({ cursor, state, open }, index) => {
+      (await scripts.readReceivers(this.redis, { keys, args })).forEach(({ cursor, state, open }, index) => {
         const name = names[index] ?? '';
         found.push({ name, cursor: this.#readCursor(name, cursor), state: STATE.parse(state), open });
       });
@@ -216,7 +195,7 @@ export class RelayLease {
   async advance(token: string, receivers: readonly string[], { from, to }: CursorMove): Promise<boolean> {
     for (const names of chunks(receivers, CHUNK)) {
       const args = { fence: token, from, to, receivers: names };
-      if (!(await scripts.advance(this.#redis, { keys: this.#keys, args }))) return false;
+      if (!(await scripts.advance(this.redis, { keys: this.#keys, args }))) return false;
     }
     return true;
   }
