@@ -109,10 +109,6 @@ export class EmbeddedRedis {
     return { kind: 'socket', path: this.#socket };
   }
 
-  get pid(): number | undefined {
-    return this.#child?.pid;
-  }
-
   /** Locks the folder, before anything else of the daemon is open to others. Throws EmbeddedRedisError. */
   async takeFolder(): Promise<void> {
     try {

@@ -100,8 +100,4 @@ export class EndedSubjects extends RedisStore {
     const { ended, wanted, changedSubjects } = this.keys;
     return { ended, plan: this.keys.plan(endpointGroup), wanted, changedSubjects };
   }
-
-  async count(): Promise<number> {
-    return this.redis.zcard(this.keys.ended);
-  }
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { PlannedPoll } from '../domain/cadence/next-poll.ts';
 import { isFollowed } from '../domain/changes/second-source.ts';
 import { ENDPOINT_GROUPS, type EndpointGroup, endpointGroupKinds } from '../domain/subjects/kinds.ts';
-import { asSubjectId, type SubjectId, type SubjectKind } from '../domain/subjects/subject.ts';
+import { asSubjectId, type SubjectId } from '../domain/subjects/subject.ts';
 import { chunks, type RedisClient } from './commands.ts';
 import type { Keys } from './keys.ts';
 import type { Fence } from './lease.ts';
@@ -255,14 +255,6 @@ export class PlanStore extends RedisStore {
   /** Lists some tracked subjects of a kind, unordered: those that stay tracked meanwhile occur at least once. */
   async tracked(
     endpointGroup: EndpointGroup,
-    kind: SubjectKind,
-    cursor: string,
-  ): Promise<{ subjects: string[]; cursor: string }> {
-    return this.#tracked(endpointGroup, kind, cursor);
-  }
-
-  async #tracked(
-    endpointGroup: EndpointGroup,
     kind: string,
     cursor: string,
   ): Promise<{ subjects: string[]; cursor: string }> {
@@ -324,7 +316,7 @@ export class PlanStore extends RedisStore {
   async *#allTracked(endpointGroup: EndpointGroup, kind: string): AsyncGenerator<string[]> {
     let cursor = '0';
     do {
-      const some = await this.#tracked(endpointGroup, kind, cursor);
+      const some = await this.tracked(endpointGroup, kind, cursor);
       cursor = some.cursor;
       if (some.subjects.length > 0) yield some.subjects;
     } while (cursor !== '0');

@@ -23,14 +23,12 @@ export class SchemaVersionError extends Error {
 
 /** The version of the data in Redis. */
 export class SchemaVersion extends RedisStore {
-  /** Throws a SchemaVersionError where Redis holds data of another version; an empty Redis passes. */
-  async check(): Promise<void> {
-    await this.#isEmpty();
-  }
-
-  /** Sets our version in an empty Redis. Throws a SchemaVersionError where it holds data of another one. */
+  /**
+   * Sets our version in an empty Redis. Throws a SchemaVersionError where it holds data of another one. One that was emptied gets
+   * it again: no config was written to it yet.
+   */
   async open(): Promise<void> {
-    if (await this.#isEmpty()) await this.claim();
+    if (await this.check()) await this.claim();
   }
 
   async claim(): Promise<void> {
@@ -38,13 +36,11 @@ export class SchemaVersion extends RedisStore {
     await this.redis.set(this.keys.schema, String(SCHEMA_VERSION), 'NX');
   }
 
-  /** Throws a SchemaVersionError unless the version is ours. An emptied Redis gets it again: no config was written to it yet. */
-  async recheck(): Promise<void> {
-    await this.open();
-  }
-
-  /** True when Redis holds neither a version nor a config. Data without a version is of version 0. */
-  async #isEmpty(): Promise<boolean> {
+  /**
+   * True when Redis holds neither a version nor a config. Data without a version is of version 0. Throws a SchemaVersionError
+   * where it holds data of another version.
+   */
+  async check(): Promise<boolean> {
     const [version, config] = (await this.redis
       .multi()
       .get(this.keys.schema)
@@ -75,7 +71,7 @@ export class SchemaWatch {
     this.#checking = new Duty({
       everyMs: EVERY_MS,
       isShared: true,
-      run: () => version.recheck(),
+      run: () => version.open(),
       onError: (error) => {
         if (!(error instanceof SchemaVersionError)) return log.debug({ error }, 'schema.unknown');
         this.close();
