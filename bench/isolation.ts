@@ -5,11 +5,10 @@ import { parseArgs } from 'node:util';
 import { z } from 'zod';
 import type { RedisClient } from '../src/store/commands.ts';
 import { connect, disconnect } from '../src/store/connection.ts';
-import { EventLog } from '../src/store/event-log.ts';
 import { Keys } from '../src/store/keys.ts';
 import { configYaml, testPrefix } from '../test/support/daemon.ts';
 import { eventually } from '../test/support/eventually.ts';
-import { operatorEvent } from '../test/support/operator-event.ts';
+import { appendOperatorEvent, operatorEvent } from '../test/support/operator-event.ts';
 import { Program } from '../test/support/program.ts';
 import { RedisProcess } from '../test/support/redis-process.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../test/support/scripted-upstream.ts';
@@ -124,7 +123,6 @@ async function round(
 ): Promise<number[]> {
   const prefix = testPrefix();
   const keys = new Keys(prefix);
-  const log = new EventLog(redis, keys);
   const others = isAlone ? {} : ill;
   const receivers = Object.fromEntries(
     Object.entries(others).map(([name, url]) => [name, { url, more: { events: [WAITING_TYPE] } }]),
@@ -146,7 +144,7 @@ async function round(
     await daemon.line(/"msg":"daemon.started"/);
     if (!isAlone) {
       const backlog = Array.from({ length: waiting }, (_, index) => operatorEvent(WAITING_TYPE, index));
-      await Promise.all(backlog.map((event) => log.append(event)));
+      await Promise.all(backlog.map((event) => appendOperatorEvent(redis, keys, event)));
       await eventually('the others have their events waiting', async () => {
         const pending = await Promise.all(Object.keys(others).map((name) => redis.zcard(keys.pending(name))));
         return pending.every((count) => count === waiting);
@@ -156,7 +154,7 @@ async function round(
     for (let index = 0; index < events; index += 1) {
       const event = operatorEvent(MEASURED_TYPE, index);
       sentMs.set(event.id, performance.timeOrigin + performance.now());
-      await log.append(event);
+      await appendOperatorEvent(redis, keys, event);
       await new Promise((resolve) => setTimeout(resolve, everyMs));
     }
     await eventually(

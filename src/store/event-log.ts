@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { BoundedMap, CACHES } from '../domain/caches.ts';
-import type { Event } from '../domain/events/event.ts';
 import type { SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
 import {
@@ -108,10 +107,6 @@ export class EventLog extends RedisStore {
   async loggedFromMs(): Promise<number> {
     const [row] = await this.redis.xrange(this.keys.events, '-', '+', 'COUNT', 1);
     return row === undefined ? Number.POSITIVE_INFINITY : Number.parseInt(row[0], 10);
-  }
-
-  async append(event: Event): Promise<void> {
-    await scripts.appendEvent(this.redis, { keys: this.keys, args: { event } });
   }
 
   /**

@@ -55,13 +55,6 @@ export const scripts = {
     args: { fence: arg.text, from: arg.text, to: arg.text, most: arg.number, members: arg.list(arg.text) },
     reply: reply.flag,
   }),
-  /** Appends an event that belongs to no subject: one for the operator. */
-  appendEvent: script({
-    file: 'append-event-1',
-    keys: ['events'],
-    args: { event: arg.json },
-    reply: reply.text,
-  }),
   /** Begins a named request, or returns its state and its stored answer. */
   beginAnswer: script({
     file: 'begin-answer-2',

@@ -10,7 +10,7 @@ import { Keys } from '../../src/store/keys.ts';
 import { SeenFile } from '../../src/store/seen-file.ts';
 import { testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
-import { operatorEvent } from '../support/operator-event.ts';
+import { appendOperatorEvent, operatorEvent } from '../support/operator-event.ts';
 
 const { later } = opening();
 
@@ -221,7 +221,7 @@ test('the lost time ends no earlier than it begins, and than the newest entry th
   const [one, other] = [await process(), await process()];
   await other.epoch.check();
   const restore = await dumpOf(redis, keys);
-  await log.append(operatorEvent('upstream.unreachable', 1));
+  await appendOperatorEvent(redis, keys, operatorEvent('upstream.unreachable', 1));
   const [entry = ''] = (await log.after('0-0', 10)).entries.map(({ id }) => id);
   one.epoch.noteCommit(1, { commits: 0, entry });
   await restore();
@@ -234,7 +234,7 @@ test('the lost time ends no earlier than it begins, and than the newest entry th
 test('later entries of the log have later places than any that was seen, also where the clock of Redis is behind', async () => {
   const { redis, keys, log, process } = await stage();
   const { epoch } = await process();
-  await log.append(operatorEvent('upstream.unreachable', 1));
+  await appendOperatorEvent(redis, keys, operatorEvent('upstream.unreachable', 1));
   const restore = await dumpOf(redis, keys);
   const ahead = `${Date.now() + 60_000}-7`;
   await redis.xadd(keys.events, ahead, 'kind', 'none');

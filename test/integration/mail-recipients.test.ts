@@ -1,12 +1,11 @@
 import { expect, inject, test } from 'vitest';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
-import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { signalled, startDaemon, testPrefix } from '../support/daemon.ts';
 import { Mailbox } from '../support/mailbox.ts';
 import { opening } from '../support/opening.ts';
-import { operatorEvent } from '../support/operator-event.ts';
+import { appendOperatorEvent, operatorEvent } from '../support/operator-event.ts';
 import { hashOf, ScriptedUpstream } from '../support/scripted-upstream.ts';
 
 const { later, started } = opening();
@@ -53,7 +52,7 @@ test('a mail is sent again only to the recipients that the server refused for no
   const keys = new Keys(prefix);
   const ended = signalled<{ outcome: string }>((take) => signals.on('delivery.ended', take));
   const event = operatorEvent('upstream.reachable', 1);
-  await new EventLog(redis, keys).append(event);
+  await appendOperatorEvent(redis, keys, event);
   expect(await ended).toMatchObject({ outcome: 'delivered' });
 
   expect(mailbox.recipients).toEqual([[ANN], [BOB]]);

@@ -4,14 +4,13 @@ import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { z } from 'zod';
 import { connect, disconnect } from '../../src/store/connection.ts';
-import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
 import { configYaml, testPrefix } from '../support/daemon.ts';
 import { DnsServer } from '../support/dns-server.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
-import { operatorEvent } from '../support/operator-event.ts';
+import { appendOperatorEvent, operatorEvent } from '../support/operator-event.ts';
 import { noteOf } from '../support/optional-parts.ts';
 import { missingForOwnNames, runWithOwnNames } from '../support/own-names.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
@@ -95,9 +94,13 @@ test.skipIf(missing !== null)(
 
     const redis = connect({ kind: 'server', url: inject('redisUrl') });
     later(() => disconnect(redis));
-    const log = new EventLog(redis, new Keys(prefix));
+    const keys = new Keys(prefix);
     const append = ({ type, count }: typeof SICK): Promise<unknown> =>
-      Promise.all(Array.from({ length: count }, (_, index) => log.append(operatorEvent(type, index))));
+      Promise.all(
+        Array.from({ length: count }, (_, index) =>
+          appendOperatorEvent(redis, keys, operatorEvent(type, index)),
+        ),
+      );
     await append(SICK);
     await eventually('the name that nobody answers for is requested', () =>
       names.requests.some(({ name }) => name === 'dead.test'),

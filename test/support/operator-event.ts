@@ -1,4 +1,6 @@
 import { type Event, eventId } from '../../src/domain/events/event.ts';
+import { type RedisClient, SCHEMA_VERSION } from '../../src/store/commands.ts';
+import type { Keys } from '../../src/store/keys.ts';
 
 /** An event for the operator as the log stores it, the `index`th of its type; only the type selects its receivers. */
 export function operatorEvent(type: string, index: number): Event {
@@ -19,4 +21,10 @@ export function operatorEvent(type: string, index: number): Event {
       detectionDelaySeconds: null,
     },
   };
+}
+
+/** Appends a complete event for the operator to the log. */
+export async function appendOperatorEvent(redis: RedisClient, keys: Keys, event: Event): Promise<void> {
+  const fields = { v: SCHEMA_VERSION, kind: 'operator', event: JSON.stringify(event), claimKeys: '[]' };
+  await redis.xadd(keys.events, '*', ...Object.entries(fields).flat());
 }
