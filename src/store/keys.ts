@@ -1,12 +1,20 @@
 import { type EndpointGroup, endpointGroupOf, type StatusSource } from '../domain/subjects/kinds.ts';
 import type { SubjectId } from '../domain/subjects/subject.ts';
 
+/** The keys begin with it: it is set before they are. */
+class HashTag {
+  /** Prefix of all keys, with the braces of the hash tag. */
+  readonly prefix: string;
+
+  constructor(prefix: string) {
+    this.prefix = `{${prefix}}`;
+  }
+}
+
 /**
  * All keys of Intentwatch in Redis, under one hash tag, as scripts on a Redis Cluster need. BullMQ has its own under `queues`.
  */
-export class Keys {
-  /** Prefix of all keys, with the braces of the hash tag. */
-  readonly prefix: string;
+export class Keys extends HashTag {
   /** Source of the status of transfers: it decides in which plan they are. */
   readonly statusSource: StatusSource;
   /** Endpoint group of the plan in which a subject is. */
@@ -15,13 +23,11 @@ export class Keys {
   readonly planOf = (subject: SubjectId): string => this.plan(this.groupOf(subject));
 
   constructor(prefix: string, statusSource: StatusSource = 'v1') {
-    this.prefix = `{${prefix}}`;
+    super(prefix);
     this.statusSource = statusSource;
   }
 
-  get queues(): string {
-    return `${this.prefix}:q`;
-  }
+  readonly queues = `${this.prefix}:q`;
 
   /** hash: snapshot of a subject, whole or compact; store/ended-subjects.ts describes its retention. */
   subject(id: SubjectId | ''): string {
@@ -44,54 +50,34 @@ export class Keys {
   }
 
   /** zset: subject that nobody tracks any more -> start of its state, ms, see store/ended-subjects.ts. */
-  get ended(): string {
-    return `${this.prefix}:ended`;
-  }
+  readonly ended = `${this.prefix}:ended`;
 
   /** hash: ended subject that only wallets claim -> its compact state and claims, both packed (commands/include/compact.lua). */
-  get compact(): string {
-    return `${this.prefix}:compact`;
-  }
+  readonly compact = `${this.prefix}:compact`;
 
   /** string: the commit counter. Never expires. */
-  get commit(): string {
-    return `${this.prefix}:commit`;
-  }
+  readonly commit = `${this.prefix}:commit`;
 
   /** stream: the event log, outbox and history at once. Trimmed to the retention. */
-  get events(): string {
-    return `${this.prefix}:events`;
-  }
+  readonly events = `${this.prefix}:events`;
 
   /** string: version of the stored data, as in store/schema-version.ts. Never expires. */
-  get schema(): string {
-    return `${this.prefix}:schema`;
-  }
+  readonly schema = `${this.prefix}:schema`;
 
   /** string: fencing token of the process that feeds the books. Expires with its lease. */
-  get booksLease(): string {
-    return `${this.prefix}:books:lease`;
-  }
+  readonly booksLease = `${this.prefix}:books:lease`;
 
   /** string: the newest token of `booksLease`. Never expires. */
-  get booksFence(): string {
-    return `${this.prefix}:books:fence`;
-  }
+  readonly booksFence = `${this.prefix}:books:fence`;
 
   /** zset: `[entry, field, value, …]` of an entry of the log that could not be read -> its time, ms. Trimmed like the log. */
-  get quarantine(): string {
-    return `${this.prefix}:quarantine`;
-  }
+  readonly quarantine = `${this.prefix}:quarantine`;
 
   /** zset: `<entry>|<reason>` of an event that no receiver gets -> 0. Trimmed like the log. */
-  get unmatched(): string {
-    return `${this.prefix}:unmatched`;
-  }
+  readonly unmatched = `${this.prefix}:unmatched`;
 
   /** string: entry of the event log up to which such events are counted. Never expires. */
-  get unmatchedPlace(): string {
-    return `${this.prefix}:unmatched:place`;
-  }
+  readonly unmatchedPlace = `${this.prefix}:unmatched:place`;
 
   /**
    * hash: clock of the plan of an endpoint group. Its other keys begin with it: `:items`, `:resting`, `:fair`, … (see
@@ -117,147 +103,93 @@ export class Keys {
   }
 
   /** set: the names of all `learned`. */
-  get learnedNames(): string {
-    return `${this.prefix}:learned-names`;
-  }
+  readonly learnedNames = `${this.prefix}:learned-names`;
 
   /** zset: subject with a snapshot -> when it was first seen or its last event was made, ms. Removed when it is made compact. */
-  get changedSubjects(): string {
-    return `${this.prefix}:changed`;
-  }
+  readonly changedSubjects = `${this.prefix}:changed`;
 
   /**
    * hash: `<kind>|<status>` -> number of polled subjects with a snapshot. Two more keys begin with it, `:open` and
    * `:open:<state>`: the open transfers among them (commands/include/open-transfers.lua).
    */
-  get counts(): string {
-    return `${this.prefix}:counts`;
-  }
+  readonly counts = `${this.prefix}:counts`;
 
   /** hash: subscription key -> since when it is named, or tracked by itself, ms. Removed when neither is so. */
-  get wanted(): string {
-    return `${this.prefix}:wanted`;
-  }
+  readonly wanted = `${this.prefix}:wanted`;
 
   /** hash: removed subscription key -> since when (ms) and the keys that continue it, one a line. Stored for the retention. */
-  get continued(): string {
-    return `${this.wanted}:continued`;
-  }
+  readonly continued = `${this.wanted}:continued`;
 
   /** hash: subscription key that began anew beside keys that continue it -> the newest entry of the log then. */
-  get begun(): string {
-    return `${this.wanted}:begun`;
-  }
+  readonly begun = `${this.wanted}:begun`;
 
   /** hash: removed subscription key -> its suspension, `out:<ms>` or `back:<ms>`, see store/suspensions.ts. */
-  get suspended(): string {
-    return `${this.wanted}:suspended`;
-  }
+  readonly suspended = `${this.wanted}:suspended`;
 
   /** zset: suspension -> since when, ms; 0 while a sync makes it. A key whose suspension is missing here is in the config. */
-  get suspensions(): string {
-    return `${this.wanted}:suspensions`;
-  }
+  readonly suspensions = `${this.wanted}:suspensions`;
 
   /** zset: `<number> <entry> <event id> <key>` of an event that waits for a suspended key -> 0, in the order of arrival. */
-  get withheld(): string {
-    return `${this.wanted}:withheld`;
-  }
+  readonly withheld = `${this.wanted}:withheld`;
 
   /** zset: `<ms> ` and a member of `withheld` that was dropped then -> 0. Stored for the retention. */
-  get droppedWithheld(): string {
-    return `${this.wanted}:dropped`;
-  }
+  readonly droppedWithheld = `${this.wanted}:dropped`;
 
   /**
    * hash: subscription key -> `<at ms>:<the same on the upstream's clock, seconds>`, or that it is not settled
    * (commands/resolve-subscription-start-2.lua).
    */
-  get since(): string {
-    return `${this.prefix}:since`;
-  }
+  readonly since = `${this.prefix}:since`;
 
   /** hash: `chains` and `tokens` as the upstream lists them, JSON, and the time of each read, ms. Never expires. */
-  get directory(): string {
-    return `${this.prefix}:directory`;
-  }
+  readonly directory = `${this.prefix}:directory`;
 
   /** hash: digest of a deployment's `baseUrl` and a domain -> 1: a quote has verified under it. Never expires. */
-  get quoteDomains(): string {
-    return `${this.prefix}:quote-domains`;
-  }
+  readonly quoteDomains = `${this.prefix}:quote-domains`;
 
   /** string: a process fetches the upstream's lists, or did recently. Expires with the wait for the next fetch. */
-  get directoryTurn(): string {
-    return `${this.prefix}:directory:turn`;
-  }
+  readonly directoryTurn = `${this.prefix}:directory:turn`;
 
   /** hash: name of a receiver that was made through the API -> its encrypted part. Removed with the receiver. */
-  get addedReceivers(): string {
-    return `${this.prefix}:added-receivers`;
-  }
+  readonly addedReceivers = `${this.prefix}:added-receivers`;
 
   /** string: number of changes of `addedReceivers`. Never expires. */
-  get addedReceiversVersion(): string {
-    return `${this.prefix}:added-receivers:version`;
-  }
+  readonly addedReceiversVersion = `${this.prefix}:added-receivers:version`;
 
   /** hash: subject that is tracked by itself -> its definition, JSON; stored for the retention after its tracking has ended. */
-  get tracked(): string {
-    return `${this.prefix}:tracked`;
-  }
+  readonly tracked = `${this.prefix}:tracked`;
 
   /** zset: subject whose tracking by itself was ended -> when, ms. Stored for the retention. */
-  get trackingEnded(): string {
-    return `${this.prefix}:tracked:ended`;
-  }
+  readonly trackingEnded = `${this.prefix}:tracked:ended`;
 
   /** hash: quote -> its imported content, JSON. Removed when it is no longer in the config and not tracked. */
-  get importedQuotes(): string {
-    return `${this.prefix}:imported-quotes`;
-  }
+  readonly importedQuotes = `${this.prefix}:imported-quotes`;
 
   /** hash: quote -> `<valid|invalid>:<fingerprint of the verified content>`. Stored like `importedQuotes`. */
-  get verdicts(): string {
-    return `${this.prefix}:verdicts`;
-  }
+  readonly verdicts = `${this.prefix}:verdicts`;
 
   /** hash: intent -> the promises of its imported, valid quote, JSON. Stored like `importedQuotes`. */
-  get promised(): string {
-    return `${this.prefix}:promised`;
-  }
+  readonly promised = `${this.prefix}:promised`;
 
   /**
    * hash: route of two chains -> seconds that a delivery takes by quotes; `at`: last note. Stored for the retention after it.
    */
-  get estimates(): string {
-    return `${this.prefix}:estimates`;
-  }
+  readonly estimates = `${this.prefix}:estimates`;
 
   /** hash: name -> definition of a subscription, JSON; one removed from the config stays for its committed events. */
-  get subscriptions(): string {
-    return `${this.prefix}:subscriptions`;
-  }
+  readonly subscriptions = `${this.prefix}:subscriptions`;
 
   /** hash: name -> definition of a route of the newest config, JSON. */
-  get routes(): string {
-    return `${this.prefix}:routes`;
-  }
+  readonly routes = `${this.prefix}:routes`;
 
   /** hash: name -> definition of a receiver, JSON; one removed from the config stays with its backlog. */
-  get receivers(): string {
-    return `${this.prefix}:receivers`;
-  }
+  readonly receivers = `${this.prefix}:receivers`;
 
   /** hash: the newest config: its digest, and `generation`, the revision that counts what was synchronised. */
-  get config(): string {
-    return `${this.prefix}:config`;
-  }
+  readonly config = `${this.prefix}:config`;
 
   /** string: the random key for the digests of config files. Never expires. */
-  get fileDigestKey(): string {
-    return `${this.prefix}:config:digest-key`;
-  }
+  readonly fileDigestKey = `${this.prefix}:config:digest-key`;
 
   /** string: a confirmed file that removes much, by its digest. Expires after a day. */
   confirmation(digest: string): string {
@@ -265,49 +197,31 @@ export class Keys {
   }
 
   /** string: token of the process that syncs Redis with its config. Expires with its lease. */
-  get configLease(): string {
-    return `${this.prefix}:config:lease`;
-  }
+  readonly configLease = `${this.prefix}:config:lease`;
 
   /** string: the newest token of `configLease`. Never expires. */
-  get configFence(): string {
-    return `${this.prefix}:config:fence`;
-  }
+  readonly configFence = `${this.prefix}:config:fence`;
 
   /** hash: receiver -> entry of the event log up to which its deliveries were enqueued. */
-  get cursors(): string {
-    return `${this.prefix}:cursors`;
-  }
+  readonly cursors = `${this.prefix}:cursors`;
 
   /** string: fencing token of the process that relays. Expires with its lease. */
-  get relayLease(): string {
-    return `${this.prefix}:relay:lease`;
-  }
+  readonly relayLease = `${this.prefix}:relay:lease`;
 
   /** string: the newest fencing token. Never expires. */
-  get relayFence(): string {
-    return `${this.prefix}:relay:fence`;
-  }
+  readonly relayFence = `${this.prefix}:relay:fence`;
 
   /** Prefix of the keys of checks of stated payments (see commands/include/check.lua). */
-  get checks(): string {
-    return `${this.prefix}:checks`;
-  }
+  readonly checks = `${this.prefix}:checks`;
 
   /** string: `<name of the log>|<entry>` up to which stated payments have become checks. Never expires. */
-  get checksCursor(): string {
-    return `${this.checks}:cursor`;
-  }
+  readonly checksCursor = `${this.checks}:cursor`;
 
   /** string: fencing token of the process that makes checks. Expires with its lease. */
-  get checksLease(): string {
-    return `${this.checks}:lease`;
-  }
+  readonly checksLease = `${this.checks}:lease`;
 
   /** string: the newest token of `checksLease`. Never expires. */
-  get checksFence(): string {
-    return `${this.checks}:fence`;
-  }
+  readonly checksFence = `${this.checks}:fence`;
 
   /** hash: state of a receiver, its reports, and the results of its last attempts. Never expires. */
   receiver(name: string): string {
@@ -336,32 +250,22 @@ export class Keys {
   }
 
   /** string: the newest entry of the event log that was trimmed. Never expires. */
-  get trimmed(): string {
-    return `${this.prefix}:events:trimmed`;
-  }
+  readonly trimmed = `${this.prefix}:events:trimmed`;
 
   /**
    * hash: the epoch of the data, which a restore increases, and its counters (see store/epoch.ts). Scripts find it by the name
    * of the log. Never expires.
    */
-  get epoch(): string {
-    return `${this.events}:epoch`;
-  }
+  readonly epoch = `${this.events}:epoch`;
 
   /** hash: the confirmed time and the state of the clocks (see store/confirmed-time.ts). Never expires. */
-  get clock(): string {
-    return `${this.prefix}:clock`;
-  }
+  readonly clock = `${this.prefix}:clock`;
 
   /** string: name of this event log, which identifies a cursor of a lost log as such. Never expires. */
-  get logName(): string {
-    return `${this.prefix}:events:name`;
-  }
+  readonly logName = `${this.prefix}:events:name`;
 
   /** hash: consumer of the event log -> `<name of the log>|<last processed entry>`. Removed with the consumer. */
-  get consumers(): string {
-    return `${this.prefix}:consumers`;
-  }
+  readonly consumers = `${this.prefix}:consumers`;
 
   /** hash: a replay: its range, progress, and the results of its deliveries. Stored for the retention, see `replayTimes`. */
   replay(id: string): string {
@@ -369,14 +273,10 @@ export class Keys {
   }
 
   /** zset: replay id -> when it was requested, ms. */
-  get replayTimes(): string {
-    return `${this.prefix}:replay-times`;
-  }
+  readonly replayTimes = `${this.prefix}:replay-times`;
 
   /** zset: replay id -> time, ms, at which it was requested; those whose deliveries are not all opened. */
-  get replays(): string {
-    return `${this.prefix}:replays`;
-  }
+  readonly replays = `${this.prefix}:replays`;
 
   /** hash: an API request under a name (`Idempotency-Key`), and its answer. Stored for a day. */
   answer(name: string): string {
@@ -384,9 +284,7 @@ export class Keys {
   }
 
   /** zset: name of a request to the API -> when it was first used, ms. Stored for a day. */
-  get answers(): string {
-    return `${this.prefix}:answers`;
-  }
+  readonly answers = `${this.prefix}:answers`;
 
   /** string: a session of the console that was ended. Stored as long as it would have been valid. */
   endedSession(id: string): string {
@@ -407,19 +305,13 @@ export class Keys {
   }
 
   /** zset: process -> until when it counts as alive, ms; 0 once it has ended or is gone. Removed after the takeover. */
-  get senders(): string {
-    return `${this.prefix}:senders`;
-  }
+  readonly senders = `${this.prefix}:senders`;
 
   /** hash: process -> its instance (store/process-instance.ts), and the number of its heartbeats. Removed after the takeover. */
-  get instances(): string {
-    return `${this.prefix}:instances`;
-  }
+  readonly instances = `${this.prefix}:instances`;
 
   /** stream: receivers with something to do, for the processes that deliver. Its last ten thousand entries. */
-  get wakes(): string {
-    return `${this.prefix}:wakes`;
-  }
+  readonly wakes = `${this.prefix}:wakes`;
 
   /** zset: delivery id -> since when, ms, it waits to be sent together with others. Stored for the retention. */
   waiting(receiver: string): string {
@@ -439,14 +331,10 @@ export class Keys {
   }
 
   /** zset: sweep whose pages are read back to back, as in the plan -> until when its turn lasts, ms. */
-  get sweepTurns(): string {
-    return `${this.prefix}:sweep-turns`;
-  }
+  readonly sweepTurns = `${this.prefix}:sweep-turns`;
 
   /** zset: wallet that no sweep has read to its end -> 0 while one reads it, 1 after its cursor was refused. */
-  get unswept(): string {
-    return `${this.prefix}:unswept`;
-  }
+  readonly unswept = `${this.prefix}:unswept`;
 
   /** list: deliveries of a receiver that will never be made and are not reported yet (see commands/include/dropped.lua). */
   dropped(receiver: string): string {
@@ -462,9 +350,7 @@ export class Keys {
    * hash: subject of the daemon's own events (`intentwatch:storage`) -> how many were made, `<subject>|last` -> the content of
    * the newest report, and `<subject>|once` -> reports that are not repeated. Never expires.
    */
-  get reports(): string {
-    return `${this.prefix}:reports`;
-  }
+  readonly reports = `${this.prefix}:reports`;
 
   /** hash: state and pause of an endpoint group (see commands/include/endpoint-group.lua). Never expires. */
   endpointGroup(endpointGroup: string): string {

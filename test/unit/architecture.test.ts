@@ -130,13 +130,14 @@ describe('docs/architecture.md', () => {
 /** Every key without the prefix, with `*` for a parameter. */
 function allKeys(): string[] {
   const keys = new Keys('intentwatch');
-  const members = Object.entries(Object.getOwnPropertyDescriptors(Keys.prototype));
-  return members
+  const methods = Object.entries(Object.getOwnPropertyDescriptors(Keys.prototype))
     .filter(([name]) => name !== 'constructor')
-    .map(([, { get, value }]) => {
-      const key: unknown = get?.call(keys) ?? value.call(keys, '*', '*');
-      return String(key).replace('{intentwatch}:', '');
-    });
+    .map(([, { value }]) => value.call(keys, '*', '*'));
+  const start = '{intentwatch}:';
+  return [...methods, ...Object.values(keys)]
+    .map(String)
+    .filter((key) => key.startsWith(start))
+    .map((key) => key.slice(start.length));
 }
 
 test('a list of a flow is read with its parts', () => {
