@@ -15,13 +15,7 @@ import {
   LEARNED_HALF_LIFE_MS,
   type StoredTally,
 } from '../../src/domain/cadence/knowledge.ts';
-import {
-  emptyTally,
-  type Increment,
-  type Interval,
-  increments,
-  withIncrements,
-} from '../../src/domain/cadence/learning.ts';
+import { emptyTally, type Increment, type Interval, increments } from '../../src/domain/cadence/learning.ts';
 import {
   ARRIVAL_RULE,
   type Statistic,
@@ -30,6 +24,7 @@ import {
 } from '../../src/domain/cadence/watch-rules.ts';
 import type { CadenceModel } from '../../src/domain/cadence/watched.ts';
 import { ANY_ROUTE } from '../../src/domain/transfers/transfer.ts';
+import { withIncrements } from '../../test/support/tally.ts';
 import { type Load, ROUTES } from './workload.ts';
 
 /** Expectations of a run, and its learning. */

@@ -30,11 +30,11 @@ const CLUSTER_RETRY_MS = 200;
 /**
  * Opens a connection that waits for Redis without limit: commands sent during an outage are queued and sent afterwards. A
  * connection that has an answer pending for 7 s is dropped, and so are its duplicates, which BullMQ makes. `onTrouble` is
- * called once per outage, and `onReady` when it is over.
+ * called once per outage.
  */
 export function connect(
   target: RedisTarget,
-  hooks: { onTrouble?: (reason: string) => void; onReady?: () => void } = {},
+  { onTrouble }: { onTrouble?: (reason: string) => void } = {},
 ): RedisClient {
   const options: OpenOptions = {
     replyMapping: 'legacy',
@@ -51,15 +51,14 @@ export function connect(
   const wordsOf = redisWords(target);
   let away = false;
   redis.on('error', (error: Error) => {
-    if (!away) hooks.onTrouble?.(wordsOf(error));
+    if (!away) onTrouble?.(wordsOf(error));
     away = true;
   });
   redis.on('close', () => {
-    if (!away) hooks.onTrouble?.('the connection was closed');
+    if (!away) onTrouble?.('the connection was closed');
     away = true;
   });
   redis.on('ready', () => {
-    if (away) hooks.onReady?.();
     away = false;
   });
   for (const script of Object.values(scripts)) script.read();
@@ -224,7 +223,7 @@ const CHECK_EVERY_MS = 1_000;
  *
  * It counts checks, not time: a process that was paused itself first reads the answers that have come meanwhile.
  */
-function leaveWhenSilent(redis: Redis, onSilent: (reason: string) => void = () => undefined): void {
+function leaveWhenSilent(redis: Redis): void {
   let stop = (): void => undefined;
   redis.on('connect', () => {
     const { stream } = redis;
@@ -240,9 +239,7 @@ function leaveWhenSilent(redis: Redis, onSilent: (reason: string) => void = () =
       const allowedMs = SILENCE_MS + blockMs;
       if (checks * CHECK_EVERY_MS < allowedMs) return;
       stop();
-      const reason = `no answer for ${allowedMs / 1_000} s`;
-      onSilent(reason);
-      stream.destroy(new Error(reason));
+      stream.destroy(new Error(`no answer for ${allowedMs / 1_000} s`));
     });
   });
   redis.on('close', () => stop());

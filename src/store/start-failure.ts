@@ -2,8 +2,8 @@
 export class EmbeddedRedisError extends Error {
   readonly code: 'in-use' | 'not-running' | 'not-installed' | 'not-started' | 'damaged';
 
-  constructor(code: EmbeddedRedisError['code'], message: string, options?: ErrorOptions) {
-    super(message, options);
+  constructor(code: EmbeddedRedisError['code'], message: string) {
+    super(message);
     this.name = 'EmbeddedRedisError';
     this.code = code;
   }

@@ -13,13 +13,7 @@ import {
   stillOpen,
   upperEdge,
 } from '../../src/domain/cadence/hazard.ts';
-import {
-  emptyTally,
-  increments,
-  learnedHazard,
-  type Tally,
-  withIncrements,
-} from '../../src/domain/cadence/learning.ts';
+import { emptyTally, increments, learnedHazard, type Tally } from '../../src/domain/cadence/learning.ts';
 import { nextPoll, type PlannedPoll } from '../../src/domain/cadence/next-poll.ts';
 import {
   chooseListings,
@@ -51,6 +45,7 @@ import {
   SUBJECT_KINDS,
   vaultId,
 } from '../../src/domain/subjects/subject.ts';
+import { withIncrements } from '../support/tally.ts';
 
 const seconds = fc.double({ min: 0, max: 1e7, noNaN: true });
 const expectations: fc.Arbitrary<Expectation> = fc.record({

@@ -10,7 +10,6 @@ import {
   increments,
   observed,
   type StatusPoll,
-  withIncrements,
 } from '../../src/domain/cadence/learning.ts';
 import { ARRIVAL_RULE, failedOf, type Statistic, WATCH_RULES } from '../../src/domain/cadence/watch-rules.ts';
 import { unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
@@ -23,6 +22,7 @@ import {
   vaultId,
 } from '../../src/domain/subjects/subject.ts';
 import { ANY_ROUTE } from '../../src/domain/transfers/transfer.ts';
+import { withIncrements } from '../support/tally.ts';
 
 const START_MS = 1_795_174_200_000;
 const INTENT = intentId('0xaa');

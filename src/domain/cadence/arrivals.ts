@@ -12,11 +12,6 @@ export function weightAt(atMs: number, clock: DecayClock): number {
 /** Beyond this weight a sum moves to a new landmark, long before numbers overflow. */
 export const LARGEST_WEIGHT = 2 ** 64;
 
-/** True when a sum should move to a new landmark: divided by the present weight, with the present as landmark. */
-export function isHeavy(weight: number): boolean {
-  return !(weight < LARGEST_WEIGHT);
-}
-
 /** New transfers of a wallet and the watched time, as decayed sums at a time (Redis time, ms). */
 export type ArrivalTally = { seen: number; watchedSeconds: number; atMs: number };
 

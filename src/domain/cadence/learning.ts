@@ -75,16 +75,6 @@ function piecesOf({ fromSeconds, toSeconds }: Interval): { bin: number; seconds:
   return pieces;
 }
 
-export function withIncrements(tally: Tally, seen: readonly Increment[], weight: number): Tally {
-  const ended = [...tally.ended];
-  const watchedSeconds = [...tally.watchedSeconds];
-  for (const increment of seen) {
-    ended[increment.bin] = (ended[increment.bin] ?? 0) + increment.ended * weight;
-    watchedSeconds[increment.bin] = (watchedSeconds[increment.bin] ?? 0) + increment.watchedSeconds * weight;
-  }
-  return { ended, watchedSeconds };
-}
-
 /**
  * Hazard after the observations, with `weight` of the present time. Each bin has its own rate with the expectation as
  * (gamma) prior, so other shapes than log-normal are learned, and a bin with few observations stays near it.
