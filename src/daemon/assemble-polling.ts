@@ -80,7 +80,7 @@ export function assemblePolling({
   polling: Polling;
 } {
   const { retentionMs, upstream } = config;
-  const { subjects, registry, importedQuotes, health, plan, wallets } = stores;
+  const { plan } = stores;
   const client = new UpstreamClient({
     ...upstream,
     onAnswer: (answer) => {
@@ -117,7 +117,7 @@ export function assemblePolling({
     log,
   });
   const sweeps = new Sweeps({ redis, keys, plan });
-  const pollStores = { plan, subjects, registry, importedQuotes, wallets, sweeps, health };
+  const pollStores = { ...stores, sweeps };
   const { confirmAfterMs, finished, fullSweepEveryMs } = config.polling;
   const { requestsPerSecond, statusSource } = upstream;
   const rules = {

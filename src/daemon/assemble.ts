@@ -25,10 +25,7 @@ import type { Learning } from '../queues/polls/learning.ts';
 import type { ApiContext } from '../server/api/route.ts';
 import type { Signals } from '../signals.ts';
 import { BatchStore } from '../store/batches.ts';
-import type { CheckStore } from '../store/checks.ts';
 import type { RedisClient } from '../store/commands.ts';
-import type { DeliveryStore } from '../store/deliveries.ts';
-import { DroppedStore } from '../store/dropped.ts';
 import { EndedSubjects } from '../store/ended-subjects.ts';
 import type { Epoch } from '../store/epoch.ts';
 import { EventLog } from '../store/event-log.ts';
@@ -38,14 +35,13 @@ import { Keys } from '../store/keys.ts';
 import { LearnedStore } from '../store/learned.ts';
 import { FencedLease } from '../store/lease.ts';
 import { OwnEntries } from '../store/own-entries.ts';
-import type { Registry } from '../store/registry.ts';
 import { SenderStore, WakeLog } from '../store/senders.ts';
 import type { OnForeign } from '../store/stored.ts';
-import type { SubjectStore } from '../store/subjects.ts';
+import { type Stores, storesOn } from '../store/stores.ts';
 import { VERSION } from '../version.ts';
 import { assemblePolling, type Client, type Polling } from './assemble-polling.ts';
 import type { Clocks } from './clocks.ts';
-import { assembleOperations, type DaemonStores, type Stores, storesOn } from './stores.ts';
+import { assembleOperations, type DaemonStores } from './stores.ts';
 
 /** The running components of a daemon. `clients` are those of the upstream. */
 export type DaemonContext = {
@@ -101,24 +97,21 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
   const options = { keys, retentionMs, epoch, process, onForeign, own };
   const opens = storesOn(openingRedis, options);
   const delivers = storesOn(deliveryRedis, options);
-  const { subjects, registry, tracked, plan, wallets, deliveries: opening } = storesOn(redis, options);
-  const retained = {
-    ended: new EndedSubjects(redis, keys),
-    learned: new LearnedStore(redis, keys, { onForeign }),
-  };
+  const polls = storesOn(redis, options);
+  const { subjects, registry, tracked, plan, wallets } = polls;
   const stores: DaemonStores = {
+    ...delivers,
     subjects,
     registry,
     importedQuotes: new ImportedQuotes(redis, keys, onForeign, config.upstream.quoteDomain),
     tracked,
     health: new HealthStore(redis, keys),
     plan,
-    events: opens.events,
-    receivers: delivers.receivers,
-    deliveries: delivers.deliveries,
-    backlog: delivers.backlog,
-    checks: delivers.checks,
     wallets,
+    lease: opens.lease,
+    events: opens.events,
+    unmatched: opens.unmatched,
+    quarantine: opens.quarantine,
   };
   const heartbeat = new Heartbeat({
     id: process,
@@ -137,7 +130,7 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
     stores,
     opens,
     own,
-    opening,
+    opening: polls.deliveries,
     directory,
     eventUrl,
   });
@@ -147,11 +140,8 @@ export function assemble(assembly: Assembly & { upkeep: Upkeep }): DaemonContext
     confirmed: clocks.confirmed,
     stores: {
       ...stores,
-      ...retained,
-      lease: opens.lease,
-      dropped: delivers.dropped,
-      replays: delivers.replays,
-      unmatched: opens.unmatched,
+      ended: new EndedSubjects(redis, keys),
+      learned: new LearnedStore(redis, keys, { onForeign }),
     },
     directory,
     process,
@@ -214,7 +204,7 @@ type BooksAssembly = {
   keys: Keys;
   process: string;
   clocks: Clocks;
-  stores: { events: EventLog; registry: Registry; subjects: SubjectStore; deliveries: DeliveryStore };
+  stores: Stores;
   directory: Directory;
   signals: Signals;
   log: Logger;
@@ -271,7 +261,7 @@ type VerifyingAssembly = CheckedChains & {
   redis: RedisClient;
   keys: Keys;
   process: string;
-  stores: { checks: CheckStore; subjects: SubjectStore; registry: Registry };
+  stores: Stores;
   learning: Learning;
   signals: Signals;
   log: Logger;
@@ -330,7 +320,7 @@ type DeliveringAssembly = {
   stores: DaemonStores;
   opens: Stores;
   own: OwnEntries;
-  opening: DeliveryStore;
+  opening: Stores['deliveries'];
   directory: Directory;
   eventUrl: EventUrl | null;
   signals: Signals;
@@ -343,14 +333,13 @@ function assembleDelivering(
 ): Delivering & { options: NotifierOptions } {
   const { directory, eventUrl, signals, log } = assembly;
   const { deliveryRedis, waking } = connections;
-  const { registry, receivers, events, deliveries } = stores;
+  const { registry, receivers, events, deliveries, dropped } = stores;
   const sender = new Sender({ heartbeat, wakes: new WakeLog(waking, keys), log });
   const relay = new Relay(
     { stores: { ...opens, registry, receivers }, directory, sender, signals, log },
     { blocking: connections.blocking, own, opening },
   );
   const batches = new BatchStore(deliveryRedis, keys);
-  const dropped = new DroppedStore(deliveryRedis, keys);
   const deps = { events, registry, deliveries, batches, dropped, directory, sender, signals, log };
   const options = { smtp, version: VERSION, eventUrl, directory };
   const workers = configured.map(

@@ -3,14 +3,11 @@ import type { StatusSource } from '../domain/subjects/kinds.ts';
 import { asSubjectId, parseSubjectId, type SubjectId, subjectKind } from '../domain/subjects/subject.ts';
 import { parseClaimKey } from '../domain/subjects/subscription.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
-import type { RelayStores } from '../queues/deliveries/relay-context.ts';
-import type { CheckStore } from '../store/checks.ts';
 import type { RedisClient } from '../store/commands.ts';
 import type { LearnedStore } from '../store/learned.ts';
-import type { PlanStore } from '../store/plan.ts';
 import type { AnswerStore, ConsumerStore, EndedSessionStore } from '../store/server-state.ts';
-import type { SubjectEntry, SubjectStore } from '../store/subjects.ts';
-import type { TrackedStore } from '../store/tracked.ts';
+import type { Stores } from '../store/stores.ts';
+import type { SubjectEntry } from '../store/subjects.ts';
 
 /** Dependencies of operations, in a running daemon or on the command line: its own stores. */
 export type OperationContext = {
@@ -20,15 +17,11 @@ export type OperationContext = {
   /** Time for which entries removed from the config stay suspended. */
   graceSpanMs: number;
   statusSource: StatusSource;
-  stores: RelayStores & {
-    subjects: SubjectStore;
-    plan: PlanStore;
+  stores: Stores & {
     answers: AnswerStore;
     consumers: ConsumerStore;
-    tracked: TrackedStore;
     learned: LearnedStore;
     sessions: EndedSessionStore;
-    checks: CheckStore;
   };
 };
 

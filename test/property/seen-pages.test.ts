@@ -25,6 +25,7 @@ import { firstEpoch } from '../support/epoch.ts';
 import { logEntries } from '../support/log-entries.ts';
 import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
 import { openTexts, storedOpen } from '../support/stored-open.ts';
+import { storesOf } from '../support/stores.ts';
 import { syncConfig } from '../support/sync-config.ts';
 
 const ADDRESSES = [
@@ -137,9 +138,9 @@ class Side {
       log: pino({ level: 'silent' }),
       rules: { ...commits.rules, fullSweepEveryMs: 1e9, requestsPerSecond: 1_000, retentionMs: 1e12 },
       stores: {
+        ...storesOf(redis, keys),
         ...commits.stores,
         importedQuotes: this.#importedQuotes,
-        wallets: new WalletStore(redis, keys),
         sweeps: new Sweeps({ redis, keys, plan: this.#plan }),
         health: new HealthStore(redis, keys),
       },

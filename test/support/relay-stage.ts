@@ -5,45 +5,24 @@ import type { RelayContext } from '../../src/queues/deliveries/relay-context.ts'
 import { Sender } from '../../src/queues/deliveries/sender.ts';
 import { Heartbeat } from '../../src/queues/heartbeat.ts';
 import { Signals } from '../../src/signals.ts';
-import { Backlog } from '../../src/store/backlog.ts';
-import { CheckStore } from '../../src/store/checks.ts';
-import { DeliveryStore } from '../../src/store/deliveries.ts';
-import { DroppedStore } from '../../src/store/dropped.ts';
-import { RelayLease } from '../../src/store/lease.ts';
-import { PlanStore } from '../../src/store/plan.ts';
-import { ReceiverStore } from '../../src/store/receivers.ts';
-import { ReplayStore } from '../../src/store/replays.ts';
 import { SenderStore, WakeLog } from '../../src/store/senders.ts';
-import { Quarantine, UnmatchedStore } from '../../src/store/undelivered.ts';
 import { type MadeEvent, madeEventId } from './log-entries.ts';
 import { registryStage } from './registry-stage.ts';
-
-const DAY_MS = 86_400_000;
+import { storesOf } from './stores.ts';
 
 /** A registry stage whose relay takes one step at a time, and sends nothing. */
 export function relayStage(later: (close: () => Promise<unknown>) => void, url?: string) {
   const stage = registryStage(later, url);
   const { redis, keys, registry, events } = stage;
-  const stores = {
-    lease: new RelayLease(redis, keys),
-    events,
-    registry,
-    receivers: new ReceiverStore(redis, keys),
-    deliveries: new DeliveryStore(redis, keys),
-    backlog: new Backlog(redis, keys),
-    dropped: new DroppedStore(redis, keys),
-    replays: new ReplayStore(redis, keys),
-    quarantine: new Quarantine(redis, keys),
-    unmatched: new UnmatchedStore(redis, keys),
-  };
+  const stores = { ...storesOf(redis, keys), events, registry };
   const log = pino({ level: 'silent' });
   const heartbeat = new Heartbeat({
     id: 'p1',
     senders: new SenderStore(redis, keys),
     registry,
     deliveries: stores.deliveries,
-    plan: new PlanStore(redis, keys),
-    checks: new CheckStore(redis, keys, { retentionMs: DAY_MS }),
+    plan: stores.plan,
+    checks: stores.checks,
     log,
   });
   const sender = new Sender({ heartbeat, wakes: new WakeLog(redis, keys), log });

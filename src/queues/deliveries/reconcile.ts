@@ -7,18 +7,12 @@ import type { ConfirmedTime } from '../../store/confirmed-time.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
 import type { EndedSubjects } from '../../store/ended-subjects.ts';
 import type { Epoch, Restore } from '../../store/epoch.ts';
-import type { EventLog } from '../../store/event-log.ts';
 import type { ImportedQuotes } from '../../store/imported-quotes.ts';
 import type { LearnedStore } from '../../store/learned.ts';
-import type { PlanStore } from '../../store/plan.ts';
 import { isolated } from '../../store/stored.ts';
-import type { SubjectStore } from '../../store/subjects.ts';
+import type { Stores } from '../../store/stores.ts';
 import type { Settled } from '../../store/suspensions.ts';
-import type { TrackedStore } from '../../store/tracked.ts';
-import type { UnmatchedStore } from '../../store/undelivered.ts';
-import type { WalletStore } from '../../store/wallets.ts';
 import { goneFor, matchesOf, readBatch } from './matches.ts';
-import type { RelayStores } from './relay-context.ts';
 
 const MOST_READ = 10_000;
 
@@ -99,13 +93,9 @@ type ReconcileContext = {
   redis: RedisClient;
   epoch: Epoch;
   confirmed: ConfirmedTime;
-  stores: Omit<RelayStores, 'quarantine'> & {
-    subjects: SubjectStore;
+  stores: Stores & {
     ended: EndedSubjects;
     learned: LearnedStore;
-    tracked: TrackedStore;
-    plan: PlanStore;
-    wallets: WalletStore;
     importedQuotes: ImportedQuotes;
   };
   directory: Directory;
@@ -354,7 +344,7 @@ export class Reconcile {
 }
 
 type SettleContext = {
-  stores: { events: EventLog; unmatched: UnmatchedStore };
+  stores: Stores;
   signals: Signals;
   log: Logger;
 };

@@ -5,11 +5,12 @@ import type { StoredReceiver } from '../../store/definitions.ts';
 import type { ReceiverProgress } from '../../store/lease.ts';
 import { compareEntries, type ExpectedEntry } from '../../store/log-entry.ts';
 import { isHeld } from '../../store/receivers.ts';
+import type { Stores } from '../../store/stores.ts';
 import { countUnmatched } from './count-unmatched.ts';
 import { type Ahead, follow, type HeldLease, hasCapacity, PLACES_AT_ONCE } from './follow.ts';
 import { NewerEntryError } from './matches.ts';
 import { type LogSources, NextEntries } from './next-entries.ts';
-import type { RelayContext, RelayStores } from './relay-context.ts';
+import type { RelayContext } from './relay-context.ts';
 import { RelayMemoryState, type Remembered } from './relay-memory.ts';
 import { replaysUnderWay, takeReplay } from './replays.ts';
 
@@ -248,7 +249,7 @@ export class Relay {
   }
 }
 
-type ResumptionDeps = { stores: Pick<RelayStores, 'receivers' | 'deliveries' | 'backlog'>; log: Logger };
+type ResumptionDeps = { stores: Pick<Stores, 'receivers' | 'deliveries' | 'backlog'>; log: Logger };
 
 /** Deliveries that are opened or queued again in one step, so that neither Redis nor another receiver waits long. */
 const RESUMPTION_BATCH = 500;

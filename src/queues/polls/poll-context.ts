@@ -7,22 +7,15 @@ import type { ActingClock } from '../../store/confirmed-time.ts';
 import type { HealthStore } from '../../store/health.ts';
 import type { ImportedQuotes } from '../../store/imported-quotes.ts';
 import type { Keys } from '../../store/keys.ts';
-import type { PlanStore } from '../../store/plan.ts';
-import type { Registry } from '../../store/registry.ts';
-import type { SubjectStore } from '../../store/subjects.ts';
-import type { WalletStore } from '../../store/wallets.ts';
+import type { Stores } from '../../store/stores.ts';
 import type { UpstreamClient } from '../../upstream/client/client.ts';
 import type { Learning } from './learning.ts';
 import type { SeenPages } from './seen-pages.ts';
 import type { Sweeps } from './sweeps.ts';
 
-/** Stores that commits use. A commit stores the snapshot of a subject and its event in one step. */
-export type CommitStores = { plan: PlanStore; subjects: SubjectStore; registry: Registry };
-
 /** Stores that polls use. */
-export type PollStores = CommitStores & {
+export type PollStores = Stores & {
   importedQuotes: ImportedQuotes;
-  wallets: WalletStore;
   sweeps: Sweeps;
   health: HealthStore;
 };
@@ -41,9 +34,12 @@ export type PollRules = CommitRules & {
   retentionMs: number;
 };
 
-/** Dependencies of commits. `learning`: observed durations of transfers; `clocks`: whether Redis time can be trusted. */
+/**
+ * Dependencies of commits, which store the snapshot of a subject and its event in one step. `learning`: observed durations of
+ * transfers; `clocks`: whether Redis time can be trusted.
+ */
 export type CommitContext = {
-  stores: CommitStores;
+  stores: Pick<Stores, 'plan' | 'subjects' | 'registry'>;
   rules: CommitRules;
   learning: Learning;
   clocks: ActingClock;
