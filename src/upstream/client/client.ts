@@ -1,7 +1,6 @@
 import type { GatewayConfig } from '../../config/config.ts';
 import type { JsonValue } from '../../domain/json.ts';
 import type { Secret } from '../../secret.ts';
-import { excerptWithout, Transport } from '../http/transport.ts';
 import {
   CHAINS_EXPECTED,
   type ChainEntry,
@@ -40,26 +39,20 @@ import { readPageText } from './read-list.ts';
 import {
   type Answer,
   KEY_HEADER,
-  listThread,
-  type Outcome,
   type Question,
   type RequestContext,
+  type RequesterOptions,
+  requestContext,
   send,
 } from './send-request.ts';
 
 /** Options of the upstream's client. */
-export type UpstreamClientOptions = {
+export type UpstreamClientOptions = RequesterOptions & {
   /** http or https, maybe with a path. */
   baseUrl: string;
   /** Sent to the v1 endpoints that take it; null for none. */
   apiKey: Secret | null;
-  /** For connecting, headers and body together. */
-  timeoutMs: number;
-  /** URL of the proxy; absent or `null` for none. */
-  proxy?: Secret | null;
   gateway: GatewayConfig;
-  /** Called once per answered or failed request, not for one that the caller aborted. */
-  onAnswer?: (answer: Outcome) => void;
 };
 
 /** A request below the base URL. `body`: JSON, sent by POST. */
@@ -79,7 +72,6 @@ export type RequestOptions = { signal?: AbortSignal; onBody?: (body: JsonValue) 
 export class UpstreamClient {
   readonly #options: UpstreamClientOptions;
   readonly #base: URL;
-  readonly #transport: Transport;
   readonly #requestContext: RequestContext;
 
   /** Throws a TypeError for a base URL, path or key that can never work. */
@@ -91,16 +83,7 @@ export class UpstreamClient {
     if (options.apiKey !== null && !/^[\x21-\x7e]+$/.test(options.apiKey.reveal())) {
       throw new TypeError('apiKey: found characters that a header cannot carry, expected printable ASCII');
     }
-    this.#transport = new Transport({
-      timeoutMs: options.timeoutMs,
-      proxy: options.proxy ?? null,
-    });
-    this.#requestContext = {
-      transport: this.#transport,
-      lists: listThread(),
-      excerpt: excerptWithout({ apiKey: options.apiKey, proxy: options.proxy ?? null }),
-      onAnswer: options.onAnswer ?? (() => {}),
-    };
+    this.#requestContext = requestContext(options);
   }
 
   /** Shortens the upstream's text for the log: printable, bounded, without any part of the key. */
@@ -187,7 +170,7 @@ export class UpstreamClient {
 
   /** Waits for requests under way, each at most its timeout, and ends the connections. */
   async close(): Promise<void> {
-    await this.#transport.close();
+    await this.#requestContext.transport.close();
     this.#requestContext.lists.close();
   }
 }

@@ -1,5 +1,3 @@
-import type { Secret } from '../../secret.ts';
-import { excerptWithout, Transport } from '../http/transport.ts';
 import {
   type ExactInRequest,
   exactInSchema,
@@ -11,21 +9,19 @@ import { OPEN_STATUS_EXPECTED, type OpenStatus, readOpenStatus } from '../wire/o
 import { payloadOf } from '../wire/wire.ts';
 import type { RequestOptions, UpstreamCall } from './client.ts';
 import { endpointUrl, parseBaseUrl } from './endpoint.ts';
-import { type Answer, listThread, type Outcome, type RequestContext, send } from './send-request.ts';
+import {
+  type Answer,
+  type RequestContext,
+  type RequesterOptions,
+  requestContext,
+  send,
+} from './send-request.ts';
 
 /** Timeout of the open quoting service, which collects its solvers' quotes before it answers. */
 export const OPEN_QUOTES_TIMEOUT_MS = 30_000;
 
 /** Options of the open quoting service's client. */
-export type OpenQuotesClientOptions = {
-  quotesUrl: string;
-  /** For connecting, headers and body together. */
-  timeoutMs: number;
-  /** URL of the proxy; absent or `null` for none. */
-  proxy?: Secret | null;
-  /** Called once per answered or failed request, not for one that the caller aborted. */
-  onAnswer?: (answer: Outcome) => void;
-};
+export type OpenQuotesClientOptions = RequesterOptions & { quotesUrl: string };
 
 /**
  * Client of the open quoting service over keep-alive connections, one request per call, no retries, never a key.
@@ -33,22 +29,12 @@ export type OpenQuotesClientOptions = {
  */
 export class OpenQuotesClient {
   readonly #base: URL;
-  readonly #transport: Transport;
   readonly #requestContext: RequestContext;
 
   /** Throws a TypeError for a URL that can never work. */
   constructor(options: OpenQuotesClientOptions) {
     this.#base = parseBaseUrl(options.quotesUrl);
-    this.#transport = new Transport({
-      timeoutMs: options.timeoutMs,
-      proxy: options.proxy ?? null,
-    });
-    this.#requestContext = {
-      transport: this.#transport,
-      lists: listThread(),
-      excerpt: excerptWithout({ apiKey: null, proxy: options.proxy ?? null }),
-      onAnswer: options.onAnswer ?? (() => {}),
-    };
+    this.#requestContext = requestContext({ ...options, apiKey: null });
   }
 
   /** Each solver's quote for an exact input. Throws a RangeError for a request that would be refused. */
@@ -74,7 +60,7 @@ export class OpenQuotesClient {
   }
 
   async #post<T>(
-    { path, body, ...rest }: UpstreamCall<T>,
+    { path, body, ...rest }: UpstreamCall<T> & { body: string },
     { signal, onBody }: RequestOptions,
   ): Promise<Answer<T>> {
     const headers = {
@@ -82,18 +68,13 @@ export class OpenQuotesClient {
       'accept-encoding': 'identity',
       'content-type': 'application/json',
     };
-    const request = {
-      url: endpointUrl(this.#base, path),
-      headers,
-      signal,
-      ...(body === undefined ? {} : { body }),
-    };
+    const request = { url: endpointUrl(this.#base, path), headers, signal, body };
     return send(this.#requestContext, { ...rest, takesKey: false, request, onBody });
   }
 
   /** Waits for requests under way, each at most its timeout, and ends the connections. */
   async close(): Promise<void> {
-    await this.#transport.close();
+    await this.#requestContext.transport.close();
     this.#requestContext.lists.close();
   }
 }

@@ -1,7 +1,15 @@
 import { performance } from 'node:perf_hooks';
 import type { JsonValue } from '../../domain/json.ts';
+import type { Secret } from '../../secret.ts';
 import { Thread, ThreadError } from '../../thread.ts';
-import type { Excerpt, HttpAnswer, HttpRequest, NoAnswer, Transport } from '../http/transport.ts';
+import {
+  type Excerpt,
+  excerptWithout,
+  type HttpAnswer,
+  type HttpRequest,
+  type NoAnswer,
+  Transport,
+} from '../http/transport.ts';
 import { describeSupport, readProblem, type SupportDetails } from '../wire/problem.ts';
 import type { Parsed } from '../wire/wire.ts';
 import { type Endpoint, isList, limitsOf } from './endpoint.ts';
@@ -50,13 +58,17 @@ export type Question<T> = {
   onBody?: ((body: JsonValue) => void) | undefined;
 };
 
-/** Context of requests. `lists`: the thread that parses large lists. */
-export type RequestContext = {
-  transport: Transport;
-  excerpt: Excerpt;
-  lists: Thread<ListTask, ParsedBody<unknown>>;
-  onAnswer: (outcome: Outcome) => void;
+/** Options of a client, whatever it requests. */
+export type RequesterOptions = {
+  /** For connecting, headers and body together. */
+  timeoutMs: number;
+  /** URL of the proxy; absent or `null` for none. */
+  proxy?: Secret | null;
+  /** Called once per answered or failed request, not for one that the caller aborted. */
+  onAnswer?: (answer: Outcome) => void;
 };
+
+export type RequestContext = ReturnType<typeof requestContext>;
 
 /** A smaller text is parsed faster than a thread receives it: any usual list. */
 const THREAD_FROM_CHARS = 262_144;
@@ -64,9 +76,19 @@ const THREAD_FROM_CHARS = 262_144;
 /** Far more time than a list of the largest size takes, also on a busy machine. */
 const LIST_MS = 60_000;
 
-/** Makes a thread that parses large lists. */
-export function listThread(): RequestContext['lists'] {
-  return new Thread({ module: LIST_MODULE, mostMs: LIST_MS });
+/** Makes the context of a client's requests. `lists`: the thread that parses large lists. */
+export function requestContext({
+  apiKey,
+  timeoutMs,
+  proxy = null,
+  onAnswer = () => {},
+}: RequesterOptions & { apiKey: Secret | null }) {
+  return {
+    transport: new Transport({ timeoutMs, proxy }),
+    lists: new Thread<ListTask, ParsedBody<unknown>>({ module: LIST_MODULE, mostMs: LIST_MS }),
+    excerpt: excerptWithout({ apiKey, proxy }),
+    onAnswer,
+  };
 }
 
 /** Sends a request, reads the answer and counts it. Throws UpstreamFailure, or the caller's abort reason, uncounted. */
