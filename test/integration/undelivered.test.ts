@@ -131,5 +131,5 @@ test('to list 40 receivers that are behind, 10,000 entries of the log are read a
   await write.exec();
   const read = vi.spyOn(deps.stores.events, 'after');
   expect(await listReceivers(() => ({ origin: null, leftOut: null }), deps)).toHaveLength(40);
-  expect(read.mock.calls.map(([, count]) => count)).toEqual(Array.from({ length: 39 }, () => 250));
+  expect(read.mock.calls.map(([, count]) => count)).toEqual(Array.from({ length: 40 }, () => 250));
 });
