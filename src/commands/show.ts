@@ -99,14 +99,22 @@ function shownText(details: Shown, screen: Screen): string {
   ].join('\n');
 }
 
-/** `verified on chain 8453 by own, other`, or the reason for its delay. */
-function checkLine({ state, because, chainId, responses, polls }: SubjectDetails['checks'][number]): string {
+/** `disputed on Base: short, moved 9.9 USDC to 0x…; own found, other found`, or the reason for its delay. */
+function checkLine({
+  state,
+  because,
+  chain,
+  moved,
+  responses,
+  polls,
+}: SubjectDetails['checks'][number]): string {
   const states = responses.map(({ endpoint, outcome, reason }) =>
     reason === undefined ? `${endpoint} ${outcome}` : `${endpoint} ${outcome} (${reason})`,
   );
   const why = because === null ? '' : `: ${because}`;
   const times = state === 'waiting' ? `, polled ${polls} ${polls === 1 ? 'time' : 'times'}` : '';
-  return `${state} on chain ${chainId}${why}${times}${states.length === 0 ? '' : `; ${states.join(', ')}`}`;
+  const moves = moved.map((move) => `, ${moneyText('moved', move)} to ${move.to}`).join('');
+  return `${state} on ${chain}${why}${times}${moves}${states.length === 0 ? '' : `; ${states.join(', ')}`}`;
 }
 
 function nowOf({ underWay, overdue }: SubjectDetails): string {
@@ -128,12 +136,10 @@ function transferLine({ transfer }: SubjectDetails): string {
 
 function moneyText(
   word: string,
-  money: { amount?: string | undefined; units?: string | undefined; symbol?: string | undefined } | undefined,
+  money: { amount?: string; units?: string | null; symbol?: string | null } | undefined,
 ): string | null {
   const amount = money?.units ?? money?.amount;
-  return amount === undefined
-    ? null
-    : `${word} ${amount}${money?.symbol === undefined ? '' : ` ${money.symbol}`}`;
+  return amount === undefined ? null : `${word} ${amount}${money?.symbol == null ? '' : ` ${money.symbol}`}`;
 }
 
 function transactionsLine({ transfer }: SubjectDetails): string {

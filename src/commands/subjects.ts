@@ -1,5 +1,6 @@
 import { Command, Option } from 'commander';
 import { isJsonObject } from '../domain/json.ts';
+import { PROOF_OUTCOMES } from '../domain/proof/proof-flags.ts';
 import type { Subject } from '../operations/subjects.ts';
 import { TRACKED_KINDS } from '../operations/tracking.ts';
 import { listWatched, recheckSubject } from '../server/api/routes/subjects.ts';
@@ -117,6 +118,7 @@ type ListOptions = DaemonOptions & {
   underWay?: true;
   ended?: true;
   overdue?: true;
+  proof?: (typeof PROOF_OUTCOMES)[number];
   age?: string;
   limit: number;
   cursor?: string;
@@ -139,15 +141,20 @@ export function listCommand(): Command {
       .option('--under-way', 'only what is polled')
       .addOption(new Option('--ended', 'only what is not polled any more').conflicts('underWay'))
       .option('--overdue', 'only what was reported as overdue, and still waits')
+      .addOption(
+        new Option('--proof <result>', 'with this result of the check of a payment on its chain').choices(
+          PROOF_OUTCOMES,
+        ),
+      )
       .option('--age <span>', 'has waited for at least so long, such as 10m')
       .option('--limit <number>', 'how many', count, 50)
       .option('--cursor <cursor>', 'goes on where a list before ended'),
   ).action(async (options: ListOptions) => {
     const { json: _, url: _url, config: _config, limit, cursor, underWay, ended, overdue, ...rest } = options;
     const client = await clientOf(options);
-    const { kind, status, wallet, subscription, metadata, mentions, age } = rest;
+    const { kind, status, wallet, subscription, metadata, mentions, proof, age } = rest;
     const filter = {
-      ...{ kind, status, wallet, subscription, metadata, mentions, age },
+      ...{ kind, status, wallet, subscription, metadata, mentions, proof, age },
       underWay: underWay === true ? ('true' as const) : ended === true ? ('false' as const) : undefined,
       overdue: overdue === true ? ('true' as const) : undefined,
     };

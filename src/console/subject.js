@@ -356,13 +356,16 @@ function Facts({ subject }) {
 }
 
 /** The chain's verdict on a payment so far. @param {SubjectDetails['checks'][number]} check @returns {[string, unknown]} */
-function checkOf({ payment, state, because, polls, responses }) {
+function checkOf({ payment, state, because, polls, moved, responses }) {
   const why = because === null ? '' : ` (${because})`;
   const times = state === 'waiting' ? `, polled ${polls} ${polls === 1 ? 'time' : 'times'}` : '';
   const states = responses.map(({ endpoint, outcome }) => `${endpoint}: ${outcome}`).join(', ');
+  const moves = moved.map(
+    (move) => html` · moved ${amount(move)} to <span class="mono wrap">${move.to}</span>`,
+  );
   return [
     `${sentence(payment)} on the chain`,
-    `${state}${why}${times}${states === '' ? '' : ` · ${states}`}`,
+    html`${state}${why}${times}${moves}${states === '' ? '' : ` · ${states}`}`,
   ];
 }
 

@@ -45,6 +45,12 @@ const LISTS = /** @type {const} */ ([
     'Transfers that failed, expired or can be claimed back show up here.',
   ],
   [
+    'disputed',
+    'Disputed',
+    'Nothing is disputed.',
+    'Transfers show up here whose payment is not on its chain as the upstream states it. The checks need RPC endpoints (chains).',
+  ],
+  [
     'recent',
     'All',
     'Nothing is watched yet.',
@@ -52,11 +58,14 @@ const LISTS = /** @type {const} */ ([
   ],
 ]);
 
+/** Results of checks on the chain that a list shows. @type {Set<Subject['proof']>} */
+const DOUBTED = new Set(/** @type {const} */ (['disputed', 'unproven']));
+
 /** Counts of the first page, for all lists. */
 const TILES = [
-  ...LISTS.slice(0, 3).map(([name, label]) => [name, label, `#/transfers/${name}`]),
+  ...LISTS.slice(0, 4).map(([name, label]) => [name, label, `#/transfers/${name}`]),
   ['undelivered', 'Undelivered', '#/undelivered'],
-  ...LISTS.slice(3).map(([name, label]) => [name, label, `#/transfers/${name}`]),
+  ...LISTS.slice(4).map(([name, label]) => [name, label, `#/transfers/${name}`]),
 ].map(([name = '', label = '', href = '']) => /** @type {const} */ ([name, label, href]));
 
 /** @param {Subject} subject @param {Map<string, Corridor>} corridors */
@@ -100,6 +109,7 @@ async function readOne({ name, corridors, pages = 1, signal }) {
   const list = (query) => readList(`/subjects${query}`, options);
   if (name === 'recent') return list('');
   if (name === 'failed') return list(`?${FAILED}`);
+  if (name === 'disputed') return list('?proof=disputed');
   if (name === 'in-flight') return list('?age=0s');
   const overdue = await list('?overdue=true');
   const p90s = [...corridors.values()].flatMap(({ fill }) => (fill === null ? [] : [fill.p90Seconds]));
@@ -171,7 +181,7 @@ function SubjectList({ subjects, corridors, title }) {
   return html`<ul class="list" aria-label=${title}>
     ${subjects.map(
       (subject) => html`<li key=${subject.subject} class="row">
-        <div class="row-status"><${Status} subject=${subject} />${subject.overdue && html`<${Pill} word="overdue" />`}</div>
+        <div class="row-status"><${Status} subject=${subject} />${subject.overdue && html`<${Pill} word="overdue" />`}${DOUBTED.has(subject.proof) && html`<${Pill} word=${subject.proof} />`}</div>
         <div class="row-main"><${SubjectName} subject=${subject} /></div>
         <div class="row-meta"><${Metadata} metadata=${subject.metadata} /></div>
         <div class="row-time"><${Waiting} subject=${subject} corridors=${corridors} /></div>

@@ -19,6 +19,13 @@ import type { ChangedSubject, SubjectEntry } from '../store/subjects.ts';
 import { type OperationContext, UnknownError } from './operation.ts';
 import { isoTime, isoTimeOrNull } from './time.ts';
 
+/** An amount of a token. */
+export const AMOUNT = z.object({
+  amount: z.string().describe('In base units.'),
+  units: z.string().nullable().describe('In whole tokens; null where the token is not known.'),
+  symbol: z.string().nullable(),
+});
+
 /** A summary of a subject. */
 export const SUBJECT = z
   .object({
@@ -51,14 +58,7 @@ export const SUBJECT = z
       .describe('Between which chains, such as `8453:10`, as in `GET /corridors`; null where none is known.'),
     source: z.string().nullable().describe('What the chain is called on which it is funded, or its id.'),
     destination: z.string().nullable().describe('Likewise, where it is delivered.'),
-    amount: z
-      .object({
-        amount: z.string().describe('In base units.'),
-        units: z.string().nullable().describe('In whole tokens; null where the token is not known.'),
-        symbol: z.string().nullable(),
-      })
-      .nullable()
-      .describe('What is sent, or delivered where only that is known.'),
+    amount: AMOUNT.nullable().describe('What is sent, or delivered where only that is known.'),
     subscriptions: z.array(z.string()).describe('The subscriptions that lead to it.'),
     metadata: z.record(z.string(), z.string()).describe('Theirs, merged in their order.'),
   })

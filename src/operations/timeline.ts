@@ -2,18 +2,21 @@ import { z } from 'zod';
 import type { Event } from '../domain/events/event.ts';
 import { TRANSFER } from '../domain/events/event-schema.ts';
 import { PAYMENTS, PROOF } from '../domain/proof/proof.ts';
+import { chainName, type Directory } from '../domain/transfers/chains.ts';
+import { money } from '../domain/transfers/money.ts';
 import { transferFacts } from '../domain/transfers/transfer-facts.ts';
 import { CHECK_STATES, type Check } from '../store/check-record.ts';
 import { eventOf } from '../store/log-entry.ts';
 import { ENTRY } from './events.ts';
 import { type OperationContext, relatedTo, watchedSubject } from './operation.ts';
-import { SUBJECT, summaryOf } from './subjects.ts';
+import { AMOUNT, SUBJECT, summaryOf } from './subjects.ts';
 import { isoTime, isoTimeOrNull } from './time.ts';
 
 const CHECK_DETAILS = z
   .object({
     payment: z.enum(PAYMENTS),
     chainId: z.string(),
+    chain: z.string().describe('What the chain is called, or its id.'),
     txHash: z.string(),
     token: z.string().nullable(),
     stated: z.string().nullable().describe('Amount that the upstream stated, in base units.'),
@@ -31,16 +34,22 @@ const CHECK_DETAILS = z
     responses: z
       .array(z.object({ endpoint: z.string(), outcome: z.string(), reason: z.string().exactOptional() }))
       .describe('The last response of each endpoint.'),
+    moved: z
+      .array(AMOUNT.extend({ to: z.string() }))
+      .describe(
+        'What the chain shows: the move that is the payment; where disputed, the moves of the token.',
+      ),
     proof: PROOF.nullable(),
   })
   .meta({ id: 'Check' });
 
-function checkDetails(check: Check): z.infer<typeof CHECK_DETAILS> {
+function checkDetails(check: Check, directory: Directory): z.infer<typeof CHECK_DETAILS> {
   const { statement, state, because, statedAt, polls, polledAt, endedAt, responses, proof } = check;
   const { payment, chainId, txHash, token, amount } = statement;
   return {
     payment,
     chainId,
+    chain: chainName(chainId, directory),
     txHash,
     token,
     stated: amount,
@@ -53,6 +62,10 @@ function checkDetails(check: Check): z.infer<typeof CHECK_DETAILS> {
     responses: responses.map(({ reason, ...txState }) =>
       reason === undefined ? txState : { ...txState, reason },
     ),
+    moved: (proof?.moved ?? []).map((move) => ({
+      ...AMOUNT.parse(money({ ...move, chainId }, directory)),
+      to: move.to,
+    })),
     proof,
   };
 }
@@ -131,7 +144,7 @@ export async function readSubject(
       ...summaryOf(subject, entry, { subscriptions, changedAtMs, directory: deps.directory }),
       record: entry.snapshot?.record ?? null,
       transfer: last === null ? null : transferFacts(last, deps.directory),
-      checks: checked.map(checkDetails),
+      checks: checked.map((check) => checkDetails(check, deps.directory)),
       related,
       timeline: entries.flatMap((entry) => {
         const event = eventOf(entry);

@@ -427,7 +427,7 @@ describe('rights, where polling has ended', () => {
 
 /** Matches the keys that an idle daemon changes by itself: its signs of life, its polls, its queues and its learning. */
 const OWN_KEYS =
-  /^:(senders$|clock$|events:epoch$|q:|learned:|plan:[^:]+:processes$|([^:]+:)*(lease|fence)$)/;
+  /^:(senders$|instances$|clock$|events:epoch$|q:|learned:|plan:[^:]+:processes$|([^:]+:)*(lease|fence)$)/;
 
 /** The contents under a prefix, by the rest of each key; without the changes of an idle daemon. */
 async function storedIn(redis: RedisClient, prefix: string): Promise<Map<string, string>> {

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { connect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
+import { runCommand } from '../support/command.ts';
 import { type TestConfig, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { newSandbox } from '../support/deployment.ts';
 import { eventually } from '../support/eventually.ts';
@@ -116,8 +117,18 @@ describe('a daemon that is given endpoints of a chain while it runs', () => {
     const details = await read(`${daemon.url}/api/v1/subjects/${orders.short}`);
     expect(details).toMatchObject({
       proof: 'disputed',
-      checks: [{ state: 'disputed', because: 'short', payment: 'destination' }],
+      checks: [{ state: 'disputed', because: 'short', payment: 'destination', chain: 'Optimism' }],
     });
+    const own = z.array(z.object({ moved: z.array(z.object({ units: z.string(), to: z.string() })) }));
+    const arrived = own.parse(details.checks)[0]?.moved.find(({ to }) => to === WALLET)?.units;
+    const client = ['--url', daemon.url];
+    const env = { INTENTWATCH_TOKEN: TOKEN };
+    const shown = await runCommand(['show', orders.short, ...client], env);
+    expect(shown.out).toContain(`disputed on Optimism: short`);
+    expect(shown.out).toContain(`moved ${arrived} USDC to ${WALLET}`);
+    const listed = await runCommand(['ls', '--proof', 'disputed', ...client], env);
+    expect(listed.out.split('\n').filter((line) => line.includes('disputed'))).toHaveLength(4);
+    expect((await runCommand(['ls', '--proof', 'good', ...client], env)).err).toContain('verified, disputed');
     const disputed = await read(`${daemon.url}/api/v1/subjects?proof=disputed`);
     expect(disputed.subjects).toHaveLength(4);
     const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
