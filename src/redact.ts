@@ -24,6 +24,8 @@ const ENTITIES: Readonly<Record<string, string>> = {
   ...{ verbar: '|', vert: '|', grave: '`', hat: '^', nbsp: ' ', dash: '-', hyphen: '-', tilde: '~' },
 };
 
+const CONTROLS: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
+
 /** A reference of HTML may lack its semicolon, but not its end: a cut may have removed the next digit. */
 const REFERENCE_END = '(?:;|(?=[^0-9a-f;]))';
 
@@ -35,6 +37,7 @@ const ESCAPES: readonly RegExp[] = [
       '\\\\u\\{?(?<unit>[0-9a-f]{4,6})\\}?',
       '\\\\x(?<hex>[0-9a-f]{2})',
       '\\\\(?<mark>["\'/\\\\])',
+      '\\\\(?<control>[bfnrt])',
     ].join('|'),
     'g',
   ),
@@ -85,18 +88,19 @@ function withoutEscapes({ text, start, end }: Bytes, escapes: RegExp): Bytes | n
 }
 
 function meaningOf(groups: Record<string, string | undefined>): string | null {
-  const { byte, high, low, unit, hex, mark, reference, decimal, name } = groups;
+  const { byte, high, low, unit, hex, mark, control, reference, decimal, name } = groups;
   if (byte !== undefined) return String.fromCharCode(Number.parseInt(byte, 16));
   if (high !== undefined && low !== undefined) {
     return utf8(String.fromCharCode(Number.parseInt(high, 16), Number.parseInt(low, 16)));
   }
   if (mark !== undefined) return mark;
+  if (control !== undefined) return CONTROLS[control] ?? null;
   if (name !== undefined) return ENTITIES[name] ?? null;
   const code = decimal === undefined ? Number.parseInt(unit ?? hex ?? reference ?? '', 16) : Number(decimal);
   return code <= 0x10ffff ? utf8(String.fromCodePoint(code)) : null;
 }
 
-/** Spellings of a text inside a longer text that is encoded in base64 or in hexadecimal. */
+/** Spellings of a text inside a longer text that is encoded in base64, in hexadecimal, or as a form. */
 function encodedSpellings(text: string): string[] {
   const bytes = Buffer.from(text, 'utf8');
   const inBase64 = [0, 1, 2].flatMap((offset) => {
@@ -109,7 +113,8 @@ function encodedSpellings(text: string): string[] {
     const own = whole.slice(from, until);
     return [own, own.replaceAll('+', '-').replaceAll('/', '_')];
   });
-  return [...inBase64, bytes.toString('hex')];
+  // A form has plus signs in place of spaces.
+  return [...inBase64, bytes.toString('hex'), text.replaceAll(' ', '+')];
 }
 
 /** Of bytes only the ASCII letters have a case. */

@@ -6,6 +6,7 @@ import type { BooksReport } from '../domain/books/report-schema.ts';
 import { offsetMs } from '../domain/events/batching.ts';
 import { NameResolver } from '../network/resolver.ts';
 import { type Refusal, refusalsBeside, refusalsOf, secretsOfSmtpUrl } from '../notifiers/email/email.ts';
+import { mailId } from '../notifiers/email/message.ts';
 import { type MailTransport, openMailTransport } from '../notifiers/email/transport.ts';
 import { limiterWithout } from '../notifiers/printable.ts';
 import type { Place } from './book-store.ts';
@@ -64,7 +65,7 @@ export class DailyReportMailer {
     if (place === null) return;
     for (const day of await this.#due(nowMs, place)) {
       if (this.#closing.signal.aborted) return;
-      if (await this.#claim(day, nowMs)) await this.#sendOne(day, nowMs);
+      if (await this.#claim(day, nowMs)) await this.#sendOne(day, { nowMs, eventLog: place.log });
     }
   }
 
@@ -101,7 +102,8 @@ export class DailyReportMailer {
     });
   }
 
-  async #sendOne(day: Day, nowMs: number): Promise<void> {
+  /** `eventLog`: name of the event log, which no other installation has. */
+  async #sendOne(day: Day, { nowMs, eventLog }: { nowMs: number; eventLog: string }): Promise<void> {
     const { reader, report: wanted, smtp, log } = this.#deps;
     const report = await reader.report({ day: day.day, zone: day.zone }, nowMs).catch((error: unknown) => {
       if (error instanceof NoBooksError) return error;
@@ -124,7 +126,10 @@ export class DailyReportMailer {
           to: wanted.to,
           envelope: { from: smtp.from, to: [...waiting.keys()] },
           date: new Date(nowMs),
-          messageId: `<books.${day.day}.${day.zone.replaceAll(/[^A-Za-z0-9]/g, '-')}@intentwatch>`,
+          messageId: mailId(
+            `books.${day.day}.${day.zone.replaceAll(/[^A-Za-z0-9]/g, '-')}.${eventLog}`,
+            smtp.from,
+          ),
           ...mailOf(report, lateMs > LATE_MS),
           signal: AbortSignal.any([this.#closing.signal, AbortSignal.timeout(SENDING_MS)]),
         });

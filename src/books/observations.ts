@@ -227,9 +227,10 @@ async function readOne(
 const CHECKED_TOGETHER = 200;
 const MOST_PASSES = 10;
 
-/** Waits between two checks of a delivery that is not done. */
+/** Waits between two checks of a delivery that is not done, and of a dead letter, which only an operator delivers. */
 const LEAST_MS = 1_000;
-const MOST_MS = 3_600_000;
+const MOST_MS = 60_000;
+const MOST_DEAD_MS = 600_000;
 
 /** A delivery without a fact whose event is older is no longer checked. */
 const GONE_AFTER_MS = 86_400_000;
@@ -269,7 +270,8 @@ async function readStates(
       return { ...one, state: 'delivered', deliveredMs, checkMs: null };
     }
     const isGone = fact === null && ageMs > GONE_AFTER_MS;
-    const waitMs = Math.min(MOST_MS, Math.max(LEAST_MS, ageMs / 4));
+    const mostMs = fact?.outcome === 'dead' ? MOST_DEAD_MS : MOST_MS;
+    const waitMs = Math.min(mostMs, Math.max(LEAST_MS, ageMs / 4));
     const nextMs = Math.round(nowMs + waitMs);
     const checkMs = isGone ? null : nowMs < closesMs ? Math.min(nextMs, closesMs) : nextMs;
     return { ...one, state: isGone ? 'gone' : stateOf(fact), deliveredMs: null, checkMs };

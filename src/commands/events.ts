@@ -105,6 +105,7 @@ export function eventText(event: RenderedEvent): string {
     `#${data.sequence}`,
     tinted(line(data.status ?? ''), screen),
     line(title),
+    screen.colour('dim', line(event.id)),
   ]
     .filter((text) => text !== '')
     .join('  ');

@@ -27,7 +27,11 @@ export function addedReceiverCommands(): Command[] {
   ).action(async (file: string, options: DaemonOptions) => {
     const definition = await readDefinition(file);
     const { body, raw } = await (await clientOf(options)).call(addOneReceiver, { body: definition });
-    print(options, { raw, text: () => `${body.name} gets events from now on` });
+    print(options, {
+      raw,
+      text: () =>
+        `${body.name} gets the events of subjects that are tracked for it: intentwatch track --to ${body.name} …`,
+    });
   });
   const remove = withDaemon(
     new Command('remove')

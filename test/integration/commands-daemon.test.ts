@@ -403,7 +403,11 @@ describe('receivers', () => {
       'found ${LATE_SECRET}, which is not set',
     );
     const added = await run(url, ['receivers', 'add', file], { LATE_SECRET: secret });
-    expect(added).toEqual({ code: 0, out: 'late gets events from now on', err: '' });
+    expect(added).toEqual({
+      code: 0,
+      out: 'late gets the events of subjects that are tracked for it: intentwatch track --to late …',
+      err: '',
+    });
     const rotated = await run(url, ['receivers', 'rotate', 'late', '--overlap', '2h']);
     expect(rotated.out).toMatch(
       /^whsec_\S+\nlate signs with it from now on, and with those before it until \S+Z$/,

@@ -88,4 +88,12 @@ describe('redaction', () => {
   ])('%s', (answer, expected) => {
     expect(redactor(secretsOfUrl(url))(answer, { cut: true })).toBe(expected);
   });
+
+  test.each([
+    ['correct horse battery', 'key=correct+horse+battery&x=1', 'key=[secret]&x=1'],
+    ['a+b correct horse', 'key=a%2Bb+correct+horse', 'key=[secret]'],
+    ['first\nsecond\tthird', JSON.stringify({ e: 'bad first\nsecond\tthird' }), '{"e":"bad [secret]"}'],
+  ])('%j in the spelling of a form or of JSON', (secret, answer, expected) => {
+    expect(redactor([secret])(answer)).toBe(expected);
+  });
 });

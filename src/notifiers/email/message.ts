@@ -257,7 +257,12 @@ function common(title: string, events: readonly RenderedEvent[], envelope: Envel
 }
 
 function messageId(name: string, { receiverName, from }: Envelope): string {
-  return `<${name}.${receiverName}@intentwatch.${senderDomain(from)}>`;
+  return mailId(`${name}.${receiverName}`, from);
+}
+
+/** Formats the `Message-ID` of a mail from a sender's address. */
+export function mailId(name: string, from: string): string {
+  return `<${name}@intentwatch.${senderDomain(from)}>`;
 }
 
 function eventIdOf({ id }: RenderedEvent): string {
