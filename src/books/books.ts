@@ -15,7 +15,7 @@ import type { ConfirmedClock } from '../store/confirmed-time.ts';
 import type { DeliveryStore } from '../store/deliveries.ts';
 import type { EventLog } from '../store/event-log.ts';
 import type { Keys } from '../store/keys.ts';
-import { FencedLease } from '../store/lease.ts';
+import { FencedLease, type RelayLease } from '../store/lease.ts';
 import { compareEntries } from '../store/log-entry.ts';
 import type { Registry } from '../store/registry.ts';
 import type { SubjectStore } from '../store/subjects.ts';
@@ -26,6 +26,7 @@ import {
   type FeedItem,
   ingest,
   observationOf,
+  owedTo,
   readDeliveries,
   snapshotsSince,
   subjectOf,
@@ -196,6 +197,7 @@ export type FeedSources = {
   registry: Registry;
   subjects: SubjectStore;
   deliveries: DeliveryStore;
+  lease: RelayLease;
   directory: Directory;
 };
 
@@ -341,7 +343,7 @@ export class Feed {
     const receivers = new Map<string, string[]>();
     for (const receiver of await registry.receivers()) {
       if (receiver.removed) continue;
-      for (const { at } of matched(receiver))
+      for (const at of await owedTo(receiver, matched(receiver), this.#sources))
         receivers.set(at, [...(receivers.get(at) ?? []), receiver.name]);
     }
     // The books name a transfer's subscriptions also while those are suspended.

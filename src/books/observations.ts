@@ -15,7 +15,11 @@ import { renderEvent } from '../domain/events/make-event.ts';
 import { storableText } from '../domain/json.ts';
 import { asSubjectId, eventKind, foldHex, parseSubjectId } from '../domain/subjects/subject.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
+import type { Match } from '../queues/deliveries/matches.ts';
+import type { StoredReceiver } from '../store/definitions.ts';
 import type { DeliveryFact, DeliveryStore } from '../store/deliveries.ts';
+import type { RelayLease } from '../store/lease.ts';
+import { compareEntries } from '../store/log-entry.ts';
 import type { Registry } from '../store/registry.ts';
 import type { ChangedSubject, SubjectEntry, SubjectStore } from '../store/subjects.ts';
 import type {
@@ -221,6 +225,27 @@ async function readOne(
   };
   const rendered = renderEvent(event, claimKeys, await registry.subscriptions(claimKeys), directory);
   return { observation: observationOf(rendered, event), entry: lastEntry ?? '0-0', receivers: [], lastEntry };
+}
+
+/**
+ * Returns the entries of the events, among those that a receiver matches now, that it was owed: with a delivery, or not yet read
+ * by the relay. Books that begin later than the receiver read events from before a change of its filter.
+ */
+export async function owedTo(
+  { name }: StoredReceiver,
+  matched: readonly Match[],
+  { lease, deliveries }: { lease: RelayLease; deliveries: DeliveryStore },
+): Promise<string[]> {
+  if (matched.length === 0) return [];
+  // In this order: a delivery is opened in the step that moves the cursor past its event.
+  const cursor = await lease.cursor(name);
+  const owed = await Promise.all(
+    matched.map(
+      async ({ at, event }) =>
+        compareEntries(at, cursor) > 0 || (await deliveries.fact(name, event.id)) !== null,
+    ),
+  );
+  return matched.flatMap(({ at }, index) => (owed[index] === true ? [at] : []));
 }
 
 /** Most deliveries per check, and most checks in one round, so that other work can run. */

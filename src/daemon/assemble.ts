@@ -223,8 +223,7 @@ function assembleBooks(
     report === null || smtp === null
       ? null
       : new DailyReportMailer({ database, reader, smtp, report, zone, log });
-  const { events, registry, subjects, deliveries } = stores;
-  const sources = { events, registry, subjects, deliveries, directory };
+  const sources = { ...stores, directory };
   return {
     books: new Books({
       database,

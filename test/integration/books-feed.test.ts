@@ -44,6 +44,7 @@ async function stage({ retentionMs = 400 * DAY_MS } = {}) {
     subjects,
     registry: new Registry(redis, keys, subjects),
     deliveries: new DeliveryStore(redis, keys),
+    lease: new RelayLease(redis, keys),
     directory: COMMON_NAMES,
   };
   const rules = { zone: 'UTC', closeAfterMs: 3_600_000, retentionMs, checked: new Set<string>() };
@@ -139,6 +140,42 @@ test('a late notification is no exception of the closed day of its event, also w
   await redis.xadd(keys.events, `${FIRST_MS + aheadMs}-*`, ...Object.entries(fields).flat());
   await feeding.round(NOW_MS);
   expect((await report(day)).exceptions).toEqual(closed.exceptions);
+});
+
+test('lists no event as undelivered that the relay passed without a delivery, as by an earlier filter', async () => {
+  const { redis, keys, registry, deliveries, lease, feed, append, report } = await stage();
+  const receiver = {
+    name: 's',
+    type: 'webhook' as const,
+    events: ['*'],
+    filter: { wallets: null, chains: null, minAmount: null },
+    ordering: 'none' as const,
+  };
+  const subscription = {
+    ...{ name: 's', receivers: ['s'], subjects: [asSubjectId('wallet:0x01')], metadata: {} },
+    ...{ history: 'skip' as const, overdueAfterMs: null, warnBeforeMs: null, recipients: [] },
+  };
+  const wanted = { digest: '', graceSpanMs: 0, routes: [], receivers: [receiver] };
+  await syncConfig(registry, { ...wanted, subscriptions: [subscription] }, '0-0');
+  const [passed, opened, behind] = [1, 2, 3].map((transfer) =>
+    reported(transfer, 1, 'pending', transfer * 1_000),
+  );
+  if (passed === undefined || opened === undefined || behind === undefined) throw new Error('expected three');
+  await append(passed, opened, behind);
+  const entry = `${FIRST_MS + opened.seenMs}-0`;
+  await deliveries.open((await lease.hold()) ?? '', {
+    receiver: 's',
+    deliveries: [{ id: reportedEvent(opened).id, entry, claimKeys: ['s|wallet:0x01'], subject: null }],
+    replay: null,
+    cursor: { from: '0-0', to: entry },
+    process: 'p',
+  });
+  await feed().round(NOW_MS);
+  const { exceptions } = await report(new Date(FIRST_MS).toISOString().slice(0, 10));
+  const undelivered = exceptions.filter(({ kind }) => kind === 'undelivered').map(({ subject }) => subject);
+  const idOf = (one: Reported): string => reportedEvent(one).data.subject.id;
+  expect(undelivered.toSorted()).toEqual([idOf(opened), idOf(behind)].toSorted());
+  expect(await redis.hget(keys.cursors, 's')).toBe(entry);
 });
 
 test('reports that the log was lost, goes on with the new one, and ingests nothing twice', async () => {

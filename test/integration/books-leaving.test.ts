@@ -16,6 +16,7 @@ import { connect, disconnect } from '../../src/store/connection.ts';
 import { DeliveryStore } from '../../src/store/deliveries.ts';
 import { EventLog } from '../../src/store/event-log.ts';
 import { Keys } from '../../src/store/keys.ts';
+import { RelayLease } from '../../src/store/lease.ts';
 import { Registry } from '../../src/store/registry.ts';
 import { SubjectStore } from '../../src/store/subjects.ts';
 import { AGREEING_CLOCKS } from '../support/agreeing-clocks.ts';
@@ -43,6 +44,7 @@ async function stage() {
     subjects,
     registry: new Registry(redis, keys, subjects),
     deliveries: new DeliveryStore(redis, keys),
+    lease: new RelayLease(redis, keys),
     directory: COMMON_NAMES,
   };
   const mailbox = await started(new Mailbox(() => 'nothing'));

@@ -237,8 +237,8 @@ export class VirtualProcess {
 
   get bookSources(): FeedSources {
     const { stores, polling } = this.#alive().deps;
-    const { events, registry, subjects, deliveries } = stores;
-    return { events, registry, subjects, deliveries, directory: polling.discovery.directory };
+    const { events, registry, subjects, deliveries, lease } = stores;
+    return { events, registry, subjects, deliveries, lease, directory: polling.discovery.directory };
   }
 
   /** `intentwatch remove`. Resolves with false where nothing is suspended under the id. */
