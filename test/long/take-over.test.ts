@@ -57,7 +57,7 @@ async function stage({ elsewhere }: { elsewhere: boolean }) {
   };
   const first = open.child({ ...config, redisUrl: proxy.url }, [], elsewhere ? ELSEWHERE : []);
   await first.start();
-  const [id = ''] = await redis.hkeys(keys.instances);
+  const id = (await redis.hkeys(keys.instances)).find((name) => !name.startsWith('beats:')) ?? '';
   await open.child(config).start();
   const made = hourOfEvents(EVENTS, { fromMs: (await redisTimeMs(redis)) + 1_000, transfers: EVENTS });
   await appendEvents(redis, keys, made);
