@@ -131,7 +131,7 @@ export function recordSignals(
   };
 }
 
-/** Returns the part of a pause that no earlier pause of the endpoint group covers, in seconds. */
+/** Returns the part of a pause that no earlier pause of the endpoint group covers, in seconds to the millisecond. */
 function pauses(): (endpointGroup: string, seconds: number) => number {
   const untilMs = new Map<string, number>();
   return (endpointGroup, seconds) => {
@@ -139,7 +139,7 @@ function pauses(): (endpointGroup: string, seconds: number) => number {
     const fromMs = Math.max(nowMs, untilMs.get(endpointGroup) ?? 0);
     const toMs = Math.max(fromMs, nowMs + seconds * 1_000);
     untilMs.set(endpointGroup, toMs);
-    return (toMs - fromMs) / 1_000;
+    return Math.round(toMs - fromMs) / 1_000;
   };
 }
 
