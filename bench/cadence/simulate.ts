@@ -1,11 +1,12 @@
 import { withArrivals } from '../../src/domain/cadence/arrivals.ts';
 import { nextPoll, type PlannedPoll } from '../../src/domain/cadence/next-poll.ts';
-import { LISTINGS, type Listing } from '../../src/domain/cadence/wait.ts';
+import type { Listing } from '../../src/domain/cadence/wait.ts';
 import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
 import { coveredWait } from '../../src/domain/cadence/watched.ts';
 import { unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import { asSubjectId, type SubjectId } from '../../src/domain/subjects/subject.ts';
-import { type SweepScope, statusOf } from '../../src/queues/polls/sweeps.ts';
+import { type ListingRead, WORTH_A_PAGE } from '../../src/queues/polls/left-transfers.ts';
+import { leftBehind, type SweepScope, scopeAfter, statusOf } from '../../src/queues/polls/sweeps.ts';
 import {
   coverMs,
   nextListing,
@@ -36,6 +37,7 @@ const ENDPOINT_GROUP = 'status';
 const SUBSCRIPTION = 'treasury';
 const SHOWN_REST_MS = 30_000;
 const RECHECK_EVERY_MS = 15_000;
+const SINGLE_SECONDS = 1;
 const QUIET_MS = 500;
 
 /** Interval at which learned values are applied: that of the daemon at first; more rarely later, to save time. */
@@ -205,7 +207,13 @@ export class Simulation {
       pages: 1,
       sweptAtMs: nowMs,
     };
-    const page = { listing, before: Number.POSITIVE_INFINITY, sinceMs: facts.headAnsweredAtMs };
+    const status = listing === 'head' ? null : listing;
+    const page = {
+      status,
+      before: Number.POSITIVE_INFINITY,
+      sinceMs: facts.headAnsweredAtMs,
+      atHead: listing === 'head',
+    };
     const ingested = this.#ingestPage(wallet, page, nowMs);
     const last = facts.polled[listing];
     if (listing === finder && last !== undefined && !this.#knows) {
@@ -240,7 +248,7 @@ export class Simulation {
     const { subject, facts, sweeps } = wallet;
     if (ingested.isLast) {
       if (listing === 'head') wallet.isSwept = true;
-      else this.#recheckThoseThatLeft(wallet, { listing, sinceMs: nowMs }, nowMs);
+      else this.#followThoseThatLeft(wallet, { status: listing, sinceMs: nowMs }, nowMs);
       return;
     }
     const route = listing !== 'head' ? listing : !wallet.isSwept ? 'all' : ingested.allMoved ? 'new' : null;
@@ -262,8 +270,12 @@ export class Simulation {
     const wallet = this.#walletOf(subject);
     const sweep = wallet.sweeps.get(route ?? '');
     if (route === null || sweep === undefined) return { next: null, observed: NOTHING_OBSERVED };
-    const listing = LISTINGS.find((one) => one === statusOf(route)) ?? 'head';
-    const page = { listing, before: sweep.before, sinceMs: sweep.sinceMs };
+    const status = statusOf(route);
+    const listed = leftBehind(route);
+    const left = (): OpenTransfer[] =>
+      listed === null ? [] : thoseThatLeft(wallet, { status: listed, sinceMs: sweep.sinceMs });
+    const leftBefore = left().length;
+    const page = { status, before: sweep.before, sinceMs: sweep.sinceMs, atHead: false };
     const ingested = this.#ingestPage(wallet, page, nowMs);
     const observed = {
       ...NOTHING_OBSERVED,
@@ -271,19 +283,23 @@ export class Simulation {
       covered: ingested.covered,
       coverMs: coverMs({ ...context, nowMs, roundSeconds }),
     };
-    if (!ingested.isLast && (route !== 'new' || ingested.allMoved)) {
+    const isEnough =
+      (route === 'new' && !ingested.allMoved) ||
+      (listed !== null && Math.min(leftBefore - left().length, left().length) < WORTH_A_PAGE);
+    if (!ingested.isLast && !isEnough) {
       sweep.before = ingested.oldest;
       return { next: nextPage({ scope: route, isHurried: false }), observed };
     }
     wallet.sweeps.delete(route);
     if (route === 'all') wallet.isSwept = true;
-    if (listing !== 'head') this.#recheckThoseThatLeft(wallet, { listing, sinceMs: sweep.beganMs }, nowMs);
+    if (listed !== null) this.#pollThoseThatLeft(left(), nowMs);
+    else if (status !== null) this.#followThoseThatLeft(wallet, { status, sinceMs: sweep.beganMs }, nowMs);
     return { next: null, observed };
   }
 
   #ingestPage(
     wallet: Wallet,
-    { listing, before, sinceMs }: { listing: Listing; before: number; sinceMs: number },
+    page: { status: string | null; before: number; sinceMs: number; atHead: boolean },
     nowMs: number,
   ): {
     arrived: number;
@@ -294,9 +310,8 @@ export class Simulation {
     oldest: number;
   } {
     const at = (nowMs - START_MS) / 1_000;
-    const status = listing === 'head' ? null : listing;
-    const { shown, isLast } = this.#upstream.page(wallet.index, { status, at, before });
-    const oldest = shown.at(-1)?.transfer.bornAt ?? before;
+    const { shown, isLast } = this.#upstream.page(wallet.index, { ...page, at });
+    const oldest = shown.at(-1)?.transfer.bornAt ?? page.before;
     const ingested = {
       arrived: 0,
       allMoved: shown.length > 0,
@@ -309,20 +324,18 @@ export class Simulation {
       const subject = intentOf(transfer);
       const isNew = this.#see(transfer, status, nowMs);
       if (isNew && transfer.bornAt >= 0) ingested.arrived++;
-      if ((this.#changedMs[transfer.id] ?? 0) <= sinceMs) ingested.allMoved = false;
+      if ((this.#changedMs[transfer.id] ?? 0) <= page.sinceMs) ingested.allMoved = false;
       if (status === 'settled') {
         if (wallet.open.delete(subject)) this.#later(this.#plan.untrackFinished(subject, 1));
         continue;
       }
       ingested.shown.push(subject);
-      const headAtMs = listing === 'head' ? nowMs : (wallet.open.get(subject)?.headAtMs ?? null);
+      const headAtMs = page.atHead ? nowMs : (wallet.open.get(subject)?.headAtMs ?? null);
       const open = this.#openTransfer(transfer, { status, nowMs, headAtMs });
       wallet.open.set(subject, open);
-      if (isNew) this.#track(subject, wallet.subject);
-      else {
-        const wait = coveredWait(open, { nowMs, model: this.#teacher.model });
-        ingested.covered.push({ subject, alarmMs: null, ...wait });
-      }
+      const wait = coveredWait(open, { nowMs, model: this.#teacher.model });
+      if (isNew) this.#track(subject, wallet.subject, wait.virtualSeconds);
+      else ingested.covered.push({ subject, alarmMs: null, ...wait });
     }
     return ingested;
   }
@@ -365,8 +378,8 @@ export class Simulation {
     return isNew;
   }
 
-  /** Adds a transfer to the plan when a page has shown it for the first time. */
-  #track(subject: SubjectId, wallet: SubjectId): void {
+  /** Adds a transfer to the plan when a page has shown it for the first time: like a commit, after its virtual wait. */
+  #track(subject: SubjectId, wallet: SubjectId, virtualSeconds: number): void {
     const key = keyOf(wallet);
     this.#later(
       this.#redis.hget(this.#keys.wanted, key).then(async (since) => {
@@ -374,22 +387,36 @@ export class Simulation {
         await this.#redis.hset(this.#keys.subject(subject), 'commit', '1');
       }),
     );
-    this.#later(this.#plan.track([subject], SHOWN_REST_MS));
+    const args = {
+      atMs: String(this.#nowMs),
+      spreadSeconds: virtualSeconds,
+      restMs: SHOWN_REST_MS,
+      members: [subject],
+    };
+    this.#later(scripts.track(this.#redis, { keys: { plan: this.#keys.plan(ENDPOINT_GROUP) }, args }));
   }
 
-  #recheckThoseThatLeft(
-    wallet: Wallet,
-    { listing, sinceMs }: { listing: Listing; sinceMs: number },
-    nowMs: number,
-  ): void {
-    const left = [...wallet.open.values()].filter(
-      ({ status, seenAtMs, subject }) =>
-        status === listing &&
-        seenAtMs < sinceMs &&
-        nowMs - (this.#rechecked.get(subject) ?? 0) >= RECHECK_EVERY_MS,
-    );
-    for (const { subject } of left) this.#rechecked.set(subject, nowMs);
-    if (left.length > 0) this.#later(this.#plan.pollSoon(left.map(({ subject }) => subject)));
+  /** Like `followThoseThatLeft` of the daemon. */
+  #followThoseThatLeft(wallet: Wallet, read: ListingRead, nowMs: number): void {
+    const left = thoseThatLeft(wallet, read);
+    const scope = scopeAfter(read.status);
+    if (left.length < WORTH_A_PAGE || scope === null) {
+      this.#pollThoseThatLeft(left, nowMs);
+      return;
+    }
+    if (wallet.sweeps.has(scope)) return;
+    wallet.sweeps.set(scope, { beganMs: nowMs, sinceMs: read.sinceMs, before: Number.POSITIVE_INFINITY });
+    this.#later(this.#plan.pollSoon([pageMember(wallet.subject, scope)]));
+  }
+
+  #pollThoseThatLeft(left: readonly OpenTransfer[], nowMs: number): void {
+    const first = left
+      .toSorted((one, other) => one.seenAtMs - other.seenAtMs)
+      .slice(0, SINGLE_SECONDS * this.#budget)
+      .map(({ subject }) => subject)
+      .filter((subject) => nowMs - (this.#rechecked.get(subject) ?? 0) >= RECHECK_EVERY_MS);
+    for (const subject of first) this.#rechecked.set(subject, nowMs);
+    if (first.length > 0) this.#later(this.#plan.pollSoon(first));
   }
 
   /** An exact poll, like the daemon's poll of an intent. */
@@ -428,6 +455,10 @@ export class Simulation {
     if (wallet === undefined) throw new Error(`no wallet ${subject}`);
     return wallet;
   }
+}
+
+function thoseThatLeft({ open }: Wallet, { status: listed, sinceMs }: ListingRead): OpenTransfer[] {
+  return [...open.values()].filter(({ status, seenAtMs }) => status === listed && seenAtMs < sinceMs);
 }
 
 function keyOf(wallet: SubjectId): string {

@@ -120,6 +120,38 @@ describe('the listing of one status', () => {
   });
 });
 
+describe('more transfers under way than a page shows', () => {
+  test('are polled by the pages of their status, and those that move on together by the pages of the next one', async () => {
+    const updatedAt = Math.floor(Date.now() / 1_000) + 60;
+    const hashes = Array.from({ length: 120 }, (_, index) => hashOf(100 + index));
+    let filled = 0;
+    const all = (): JsonObject[] =>
+      hashes.map((hash, index) => {
+        const isFilled = index >= 120 - filled;
+        return intentRecord(hash, isFilled ? 'filled' : 'pending', updatedAt + (isFilled ? 1 : 0));
+      });
+    const upstream = await started(
+      new ScriptedUpstream(({ query }) => {
+        if (query.intentHash)
+          return { records: all().filter(({ id }) => id === `intent:${query.intentHash}`) };
+        const listed = all().filter(({ status }) => (query.status ?? status) === status);
+        const from = Number(query.cursor ?? 0);
+        const next = from + 50 < listed.length ? { nextCursor: String(from + 50) } : {};
+        return { records: listed.slice(from, from + 50), ...next };
+      }),
+    );
+    const hook = await watching(upstream, {});
+    await hook.until((events) => events.length === 120);
+    await upstream.awaitRequest(({ query }) => query.status === 'pending' && query.cursor !== undefined);
+    filled = 40;
+    await upstream.awaitRequest(({ query }) => query.status === 'filled');
+    const events = await hook.until((come) => come.length === 160);
+    expect(events.filter(({ type }) => type === 'intent.filled')).toHaveLength(40);
+    const single = upstream.requests.filter(({ query }) => query.intentHash !== undefined);
+    expect(single.length).toBeLessThan(20);
+  });
+});
+
 describe('a transfer behind the first page of a wallet, long before the next sweep of all pages is due,', () => {
   const SELDOM = { polling: { fullSweepEvery: '1d' } };
   const hash = hashOf(9);

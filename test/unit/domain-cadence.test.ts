@@ -265,10 +265,18 @@ describe('the choice of listings', () => {
     });
   });
 
-  test('does not let a page show more than it can', () => {
-    const members = deep(60);
+  test('watches more than a page shows by the pages of their status, if the head shows the newest ones too', () => {
+    const members = [...deep(60), ...deep(50).map((member) => ({ ...member, onHead: true }))];
+    expect(chooseListings(members, setting)).toEqual({
+      listings: [{ listing: 'pending', members }],
+      single: [],
+    });
+  });
+
+  test('polls the oldest of few by themselves where a further page would cost more', () => {
+    const members = [...deep(1), ...deep(50).map((member) => ({ ...member, onHead: true }))];
     const { listings, single } = chooseListings(members, setting);
-    expect(listings[0]?.members).toHaveLength(50);
-    expect(single).toEqual(members.slice(0, 10));
+    expect(listings.map(({ listing }) => listing)).toEqual(['head']);
+    expect(single).toEqual(members.slice(0, 1));
   });
 });

@@ -114,7 +114,8 @@ const MOST_STATUSES = 4;
 /**
  * Chooses, by expected cost, the requests for a wallet's transfers; `members` are oldest first. A request that shows
  * hazard H costs `H/2r + c·r` per second at its best rate r. That is less than the sum of its parts, so transfers
- * that share a page stay together. A narrowed listing also costs a poll for each transfer that leaves it.
+ * that share a page stay together. A narrowed listing costs a request for each of its pages, and a poll for each transfer
+ * that leaves it.
  */
 export function chooseListings<T extends UnderWay>(
   members: readonly T[],
@@ -170,8 +171,8 @@ function waysToWatch<T extends UnderWay>(
   if (listing !== undefined && (group.length > 1 || isArriving)) {
     ways.push({
       head,
-      narrowed: [...narrowed, { listing, members: group.slice(-PAGE) }],
-      single: [...single, ...group.slice(0, -PAGE)],
+      narrowed: [...narrowed, { listing, members: group }],
+      single,
     });
   }
   return ways;
@@ -183,13 +184,19 @@ function costOf(plan: WatchPlan<UnderWay>, { price, arrivals }: ChoiceSetting): 
     const awaited = arrivals.find((one) => one.listing === listing);
     const limits = [...members, ...(awaited === undefined ? [] : [awaited])].map((one) => one.limits);
     const hazard = weightedHazard(members) + (awaited?.rate ?? 0) + (awaited?.fillRate ?? 0);
-    cost += requestCost({ hazard, limits: tightest(limits), price });
+    const pages = listing === 'head' ? 1 : pagesOf(members.length);
+    cost += requestCost({ hazard, limits: tightest(limits), price: price * pages });
     if (listing !== 'head') cost += price * members.reduce((sum, member) => sum + member.hazard, 0);
   }
   for (const { hazard, weight, limits } of plan.single) {
     cost += requestCost({ hazard: weight * hazard, limits, price });
   }
   return cost;
+}
+
+/** Number of requests that show so many transfers in one status, a page each. */
+export function pagesOf(transfers: number): number {
+  return Math.max(1, Math.ceil(transfers / PAGE));
 }
 
 function weightedHazard(members: readonly UnderWay[]): number {

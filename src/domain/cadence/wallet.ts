@@ -6,6 +6,7 @@ import {
   keepable,
   type Limits,
   type Listing,
+  pagesOf,
   type Term,
   tightest,
   virtualSeconds,
@@ -32,8 +33,6 @@ export type LastPolls = { readonly [listing in Listing]?: { atMs: number; virtua
 
 /** Next listing of a wallet to poll, and its time. */
 export type WalletPlan = PlannedPoll & { listing: Listing };
-
-const PAGE = 50;
 
 const HEAD_FIRST: WalletPlan = {
   listing: 'head',
@@ -67,6 +66,9 @@ const STRAY_FACTOR = 6;
 
 /** A failed listing may be noted as polled at the end of its backoff. A later time came from a clock that has gone back. */
 const MOST_AHEAD_MS = 300_000;
+
+/** Most transfers of a listing whose chance of a change is followed through the wait; that of older ones counts as it is now. */
+const MOST_TERMS = 50;
 
 /** Input of a wallet's plan. */
 export type WalletView = {
@@ -116,14 +118,22 @@ export function planWallet(view: WalletView): WalletPlan {
       const last = polled[listing];
       const polledMs = last?.atMs ?? (Number.isFinite(seenAtMs) && !news ? seenAtMs : 0);
       const atMs = polledMs - nowMs > MOST_AHEAD_MS ? nowMs : polledMs;
-      const worth = virtualSeconds({
-        terms: [
-          ...shown.flatMap(({ term }) => (term === null ? [] : [term(atMs)])),
-          ...(news === undefined ? [] : [unseenFills(news, model)]),
-        ],
-        constant: shown.reduce((sum, { constant }) => sum + constant, news?.rate ?? 0),
-        price,
-      });
+      const pages = listing === 'head' ? 1 : pagesOf(open.filter(({ status }) => status === listing).length);
+      // The chance of the older ones changes slowly: the time for a plan grows only in proportion to their number.
+      const [older, newest] = [shown.slice(0, -MOST_TERMS), shown.slice(-MOST_TERMS)];
+      const worth =
+        Math.sqrt(pages) *
+        virtualSeconds({
+          terms: [
+            ...newest.flatMap(({ term }) => (term === null ? [] : [term(atMs)])),
+            ...(news === undefined ? [] : [unseenFills(news, model)]),
+          ],
+          constant:
+            (news?.rate ?? 0) +
+            newest.reduce((sum, { constant }) => sum + constant, 0) +
+            older.reduce((sum, { weight, hazard }) => sum + weight * hazard, 0),
+          price: price * pages,
+        });
       const limits = bounded(
         tightest([...shown, ...(news === undefined ? [] : [news])].map((one) => one.limits)),
         {
@@ -131,12 +141,11 @@ export function planWallet(view: WalletView): WalletPlan {
           finds: news !== undefined && news.limits === model.arrivals.limits,
         },
       );
-      const pages = pagesOf(listing, open);
       // A listing that was never polled has waited since its transfers were seen.
       const virtual = last?.virtual ?? view.virtual - (nowMs - atMs) / 1_000 / Math.sqrt(price);
       return {
         listing,
-        virtualSeconds: Math.min(view.virtual, virtual) + worth * pages - view.virtual,
+        virtualSeconds: Math.min(view.virtual, virtual) + worth - view.virtual,
         restMs: Math.max(0, atMs + 1_000 * limits.leastSeconds - nowMs),
         overdueMs: atMs + 1_000 * limits.mostSeconds * pages - nowMs,
       };
@@ -190,12 +199,6 @@ function firstOf(
     alarmMs: null,
     unseen: false,
   };
-}
-
-/** Number of requests for a listing, one per page. It shows all transfers in its status, also those of the head. */
-function pagesOf(listing: Listing, open: readonly OpenTransfer[]): number {
-  if (listing === 'head') return 1;
-  return Math.ceil(Math.max(1, open.filter(({ status }) => status === listing).length) / PAGE);
 }
 
 function unseenFills({ fillRate }: Arrivals, model: CadenceModel): Term {

@@ -1,9 +1,11 @@
+import type { OpenTransfer } from '../../domain/cadence/wallet.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import type { TooLarge } from '../../upstream/client/failure.ts';
+import { followThoseThatLeft, pollThoseThatLeft, thoseThatLeft, WORTH_A_PAGE } from './left-transfers.ts';
 import type { PollContext } from './poll-context.ts';
 import { type Adapter, answered, failed, over, type Polled } from './poll-ends.ts';
 import { reportTooLarge } from './poll-failures.ts';
-import { isFull, parseSweep, type Sweep, type SweepPage, statusOf } from './sweeps.ts';
+import { isFull, leftBehind, parseSweep, type Sweep, type SweepPage, statusOf } from './sweeps.ts';
 import {
   DOUBTED_AGAIN,
   ingest,
@@ -19,7 +21,6 @@ import {
   type Run,
   readByStatus,
   readPage,
-  recheckThoseThatLeft,
 } from './wallet-plan.ts';
 
 /** Failures of a page that end its sweep. The next sweep begins by itself. */
@@ -57,6 +58,10 @@ async function pollPage(deps: PollContext, sweep: SweepPage, run: Run): Promise<
   const { start } = run;
   const status = statusOf(scope);
   const findings = openFindings(start);
+  const listed = leftBehind(scope);
+  const left = (): OpenTransfer[] =>
+    listed === null ? [] : thoseThatLeft(findings, { status: listed, sinceMs: sweep.sinceMs });
+  const leftBefore = left().length;
   const answer = await readPage(deps, { wallet, status, cursor, limit, earlier: null }, run);
   if ('found' in answer) return shrinkSweep(deps, { start, findings }, { sweep, tooLarge: answer });
   const { response, answeredMs } = answer;
@@ -69,7 +74,10 @@ async function pollPage(deps: PollContext, sweep: SweepPage, run: Run): Promise<
   if (status === null) noteOrder(findings, { ingested, nowMs: start.nowMs });
   const isPartial = sweep.isPartial || response.unreadable.length > 0;
   if (isPartial && !sweep.isPartial) await deps.stores.sweeps.notePartial(sweep);
-  const isOver = response.nextCursor === null || (scope === 'new' && !ingested.allMoved);
+  const isEnough =
+    (scope === 'new' && !ingested.allMoved) ||
+    (listed !== null && Math.min(leftBefore - left().length, left().length) < WORTH_A_PAGE);
+  const isOver = response.nextCursor === null || isEnough;
   if (!isOver) {
     const acceptedMs = Math.max(sweep.acceptedMs, start.nowMs - sweep.movedAtMs);
     const from = { page, cursor: response.nextCursor ?? '', limit, nowMs: start.nowMs, acceptedMs };
@@ -86,7 +94,9 @@ async function pollPage(deps: PollContext, sweep: SweepPage, run: Run): Promise<
     await noteSwept(deps, { start, findings }, { sweptAtMs: beganMs, pages: page });
     if (!isPartial) findings.facts.readAtMs = beganMs - READ_EVERY_MS;
   }
-  if (status !== null) await recheckThoseThatLeft(deps, { findings, status, sinceMs: beganMs });
+  if (listed !== null) await pollThoseThatLeft(deps, left());
+  else if (status !== null)
+    await followThoseThatLeft(deps, { start, findings }, { status, sinceMs: beganMs });
   return answered(null, observedOf(deps, start, findings, ingested));
 }
 

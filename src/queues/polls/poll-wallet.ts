@@ -11,6 +11,7 @@ import type { PollStart } from '../../store/poll-start.ts';
 import type { WalletFacts } from '../../store/wallets.ts';
 import type { TooLarge } from '../../upstream/client/failure.ts';
 import { type IngestedPage, unreadableMembers } from './ingest-page.ts';
+import { followThoseThatLeft } from './left-transfers.ts';
 import type { PollContext } from './poll-context.ts';
 import { type Adapter, answered, failed, type Polled } from './poll-ends.ts';
 import { type PollFailure, reportTooLarge } from './poll-failures.ts';
@@ -34,7 +35,6 @@ import {
   type Run,
   readByStatus,
   readPage,
-  recheckThoseThatLeft,
   withNoted,
 } from './wallet-plan.ts';
 
@@ -342,7 +342,7 @@ async function followNarrowed(
     return;
   }
   if (response.nextCursor === null) {
-    return recheckThoseThatLeft(deps, { findings, status: listing, sinceMs: nowMs });
+    return followThoseThatLeft(deps, first, { status: listing, sinceMs: nowMs });
   }
   if (!(await deps.stores.sweeps.mayBegin({ wallet, scope: listing }, nowMs))) return;
   await deps.stores.sweeps.begin(

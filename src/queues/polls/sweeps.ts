@@ -13,13 +13,34 @@ import { scripts } from '../../store/scripts.ts';
 /**
  * Pages that a sweep reads: `all` of a wallet, those up to the first with an unchanged transfer (`new`), or all of the
  * transfers in one status. `all-<status>` reads these in place of `all` where that meets a record that is too large.
+ * `after-<status>` reads pages of the next status, for the transfers that the pages of `<status>` no longer show.
  */
 export type SweepScope = 'all' | 'new' | (string & {});
 
 /** The status to which the pages of a sweep are narrowed; null for none. */
 export function statusOf(scope: SweepScope): string | null {
   if (scope === 'all' || scope === 'new') return null;
+  const left = leftBehind(scope);
+  if (left !== null) return NEXT_STATUS[left] ?? null;
   return scope.startsWith(INSTEAD) ? scope.slice(INSTEAD.length) : scope;
+}
+
+/** The status in which transfers most likely are when they are no longer in a status. */
+const NEXT_STATUS: { readonly [status: string]: string | undefined } = {
+  pending: 'filled',
+  filled: 'settled',
+};
+
+const AFTER = 'after-';
+
+/** The scope for transfers that left a status; null where it is not known which status is next. */
+export function scopeAfter(status: string): SweepScope | null {
+  return Object.hasOwn(NEXT_STATUS, status) ? `${AFTER}${status}` : null;
+}
+
+/** The status that the transfers of such a scope have left; null for any other scope. */
+export function leftBehind(scope: SweepScope): string | null {
+  return scope.startsWith(AFTER) ? scope.slice(AFTER.length) : null;
 }
 
 const INSTEAD = 'all-';
@@ -100,12 +121,19 @@ export class Sweeps {
     return this.#keys.sweep(wallet, scope);
   }
 
-  /** True when a sweep may begin: none advances, none was just broken. `everyMs`: least time after one of so many pages. */
-  async mayBegin(
+  async mayBegin(...which: Parameters<Sweeps['state']>): Promise<boolean> {
+    return (await this.state(...which)) === 'free';
+  }
+
+  /**
+   * State of the last sweep: `free` when the next one may begin. `resting`: it was just broken, or less than `everyMs` has passed
+   * since the start of one of so many pages.
+   */
+  async state(
     sweep: SweepKey,
     nowMs: number,
     { everyMs = () => 0 }: { everyMs?: (pages: number) => number } = {},
-  ): Promise<boolean> {
+  ): Promise<'free' | 'running' | 'resting'> {
     const [id, state, moved, pages] = await this.#redis.hmget(
       this.#key(sweep),
       'id',
@@ -114,13 +142,14 @@ export class Sweeps {
       'page',
     );
     if (state === 'running') {
-      if (nowMs - Number(moved ?? 0) >= LIFETIME_MS) return true;
-      return !(await this.#plan.isTracked(pageMember(sweep.wallet, sweep.scope)));
+      if (nowMs - Number(moved ?? 0) >= LIFETIME_MS) return 'free';
+      return (await this.#plan.isTracked(pageMember(sweep.wallet, sweep.scope))) ? 'running' : 'free';
     }
     // A start later than now was noted by a wrong clock.
-    if (nowMs < Number(id ?? 0)) return true;
+    if (nowMs < Number(id ?? 0)) return 'free';
     const leastMs = state === 'broken' ? BROKEN_FOR_MS : state === 'blocked' ? BLOCKED_FOR_MS : 0;
-    return nowMs - Number(id ?? 0) >= Math.max(leastMs, everyMs(Number(pages ?? 0)));
+    const isRested = nowMs - Number(id ?? 0) >= Math.max(leastMs, everyMs(Number(pages ?? 0)));
+    return isRested ? 'free' : 'resting';
   }
 
   /**

@@ -155,7 +155,7 @@ export const PAGE_AT_ONCE: PlannedPoll = {
 };
 
 /** True when the upstream narrows pages to a status, as far as is known. */
-function narrowsPages({ unnarrowedAtMs }: WalletFacts, nowMs: number): boolean {
+export function narrowsPages({ unnarrowedAtMs }: WalletFacts, nowMs: number): boolean {
   return nowMs - unnarrowedAtMs > BELIEVED_MS;
 }
 
@@ -332,17 +332,6 @@ export function noteOrder(
 ): void {
   if (ingested.order === 'newest-first') findings.facts.orderAtMs = nowMs;
   if (ingested.order === 'other') findings.facts.disorderAtMs = nowMs;
-}
-
-/** Polls the transfers that a listing of one status no longer shows since `sinceMs`: most likely they have moved on. */
-export async function recheckThoseThatLeft(
-  deps: PollContext,
-  { findings, status: listed, sinceMs }: { findings: PollFindings; status: string; sinceMs: number },
-): Promise<void> {
-  const left = [...findings.open.values()].filter(
-    ({ status, seenAtMs }) => status === listed && seenAtMs < sinceMs,
-  );
-  if (left.length > 0) await deps.stores.plan.recheck(left.map(({ subject }) => subject));
 }
 
 export function observedOf(
