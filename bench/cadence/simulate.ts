@@ -5,7 +5,12 @@ import type { OpenTransfer } from '../../src/domain/cadence/wallet.ts';
 import { coveredWait } from '../../src/domain/cadence/watched.ts';
 import { unseenSnapshot } from '../../src/domain/changes/next-snapshot.ts';
 import { asSubjectId, type SubjectId } from '../../src/domain/subjects/subject.ts';
-import { type ListingRead, WORTH_A_PAGE } from '../../src/queues/polls/left-transfers.ts';
+import {
+  type ListingRead,
+  SINGLE_SECONDS,
+  thoseThatLeft,
+  WORTH_A_PAGE,
+} from '../../src/queues/polls/left-transfers.ts';
 import { leftBehind, type SweepScope, scopeAfter, statusOf } from '../../src/queues/polls/sweeps.ts';
 import {
   coverMs,
@@ -37,7 +42,6 @@ const ENDPOINT_GROUP = 'status';
 const SUBSCRIPTION = 'treasury';
 const SHOWN_REST_MS = 30_000;
 const RECHECK_EVERY_MS = 15_000;
-const SINGLE_SECONDS = 1;
 const QUIET_MS = 500;
 
 /** Interval at which learned values are applied: that of the daemon at first; more rarely later, to save time. */
@@ -411,10 +415,9 @@ export class Simulation {
 
   #pollThoseThatLeft(left: readonly OpenTransfer[], nowMs: number): void {
     const first = left
-      .toSorted((one, other) => one.seenAtMs - other.seenAtMs)
-      .slice(0, SINGLE_SECONDS * this.#budget)
       .map(({ subject }) => subject)
-      .filter((subject) => nowMs - (this.#rechecked.get(subject) ?? 0) >= RECHECK_EVERY_MS);
+      .filter((subject) => nowMs - (this.#rechecked.get(subject) ?? 0) >= RECHECK_EVERY_MS)
+      .slice(0, SINGLE_SECONDS * this.#budget);
     for (const subject of first) this.#rechecked.set(subject, nowMs);
     if (first.length > 0) this.#later(this.#plan.pollSoon(first));
   }
@@ -455,10 +458,6 @@ export class Simulation {
     if (wallet === undefined) throw new Error(`no wallet ${subject}`);
     return wallet;
   }
-}
-
-function thoseThatLeft({ open }: Wallet, { status: listed, sinceMs }: ListingRead): OpenTransfer[] {
-  return [...open.values()].filter(({ status, seenAtMs }) => status === listed && seenAtMs < sinceMs);
 }
 
 function keyOf(wallet: SubjectId): string {

@@ -208,18 +208,23 @@ export class PlanStore extends RedisStore {
 
   /** Requests polls of subjects as soon as the budget allows, also those whose tracking had ended. */
   async pollSoon(members: readonly PlanMember[]): Promise<void> {
-    await this.#pollSoon(members, { prefix: '', withinMs: 0 });
+    await this.#pollSoon(members, { prefix: '', withinMs: 0, most: members.length });
   }
 
-  /** As `pollSoon`, but at most once in a while for one subject: for responses on pages that are behind. */
-  async recheck(members: readonly PlanMember[]): Promise<void> {
-    await this.#pollSoon(members, { prefix: this.keys.rechecked(''), withinMs: RECHECK_EVERY_MS });
+  /**
+   * As `pollSoon`, but at most once in a while for one subject: for responses on pages that are behind. It requests the first
+   * `most` for which that may be done now.
+   */
+  async recheck(members: readonly PlanMember[], most: number = members.length): Promise<void> {
+    await this.#pollSoon(members, { prefix: this.keys.rechecked(''), withinMs: RECHECK_EVERY_MS, most });
   }
 
-  async #pollSoon(members: readonly PlanMember[], once: { prefix: string; withinMs: number }): Promise<void> {
+  async #pollSoon(
+    members: readonly PlanMember[],
+    { prefix: oncePrefix, withinMs, most }: { prefix: string; withinMs: number; most: number },
+  ): Promise<void> {
     for (const [endpointGroup, some] of this.#byGroup(members)) {
-      const { prefix: oncePrefix, withinMs } = once;
-      const args = { atMs: this.#atMs(), oncePrefix, withinMs, members: some };
+      const args = { atMs: this.#atMs(), oncePrefix, withinMs, most, members: some };
       const requested = await scripts.requestPolls(this.redis, { keys: this.#keysOf(endpointGroup), args });
       if (requested > 0) for (const call of this.#listeners) call(endpointGroup);
     }

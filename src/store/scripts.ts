@@ -943,6 +943,7 @@ export const scripts = {
       atMs: arg.optional(arg.text),
       oncePrefix: arg.text,
       withinMs: arg.number,
+      most: arg.number,
       members: arg.list(arg.text),
     },
     reply: reply.number,

@@ -3,7 +3,12 @@ import { describe, expect, inject, test } from 'vitest';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { startDaemon, TestReceiver, testPrefix } from '../support/daemon.ts';
 import { opening } from '../support/opening.ts';
-import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
+import {
+  hashOf,
+  intentRecord,
+  type ScriptedRequest,
+  ScriptedUpstream,
+} from '../support/scripted-upstream.ts';
 
 const { later, started } = opening();
 
@@ -121,34 +126,45 @@ describe('the listing of one status', () => {
 });
 
 describe('more transfers under way than a page shows', () => {
-  test('are polled by the pages of their status, and those that move on together by the pages of the next one', async () => {
+  /** Has some of 120 pending transfers fill at once; `isNextRead`: the pages of filled ones can be read. */
+  async function fillAtOnce(count: number, isNextRead: boolean): Promise<ScriptedUpstream> {
     const updatedAt = Math.floor(Date.now() / 1_000) + 60;
     const hashes = Array.from({ length: 120 }, (_, index) => hashOf(100 + index));
     let filled = 0;
-    const all = (): JsonObject[] =>
-      hashes.map((hash, index) => {
-        const isFilled = index >= 120 - filled;
-        return intentRecord(hash, isFilled ? 'filled' : 'pending', updatedAt + (isFilled ? 1 : 0));
-      });
     const upstream = await started(
       new ScriptedUpstream(({ query }) => {
-        if (query.intentHash)
-          return { records: all().filter(({ id }) => id === `intent:${query.intentHash}`) };
-        const listed = all().filter(({ status }) => (query.status ?? status) === status);
+        const all = hashes.map((hash, index) => {
+          const isFilled = index >= 120 - filled;
+          return intentRecord(hash, isFilled ? 'filled' : 'pending', updatedAt + (isFilled ? 1 : 0));
+        });
+        if (query.intentHash) return { records: all.filter(({ id }) => id === `intent:${query.intentHash}`) };
+        if (query.status === 'filled' && !isNextRead) return { status: 500, body: '' };
+        const listed = all.filter(({ status }) => (query.status ?? status) === status);
         const from = Number(query.cursor ?? 0);
-        const next = from + 50 < listed.length ? { nextCursor: String(from + 50) } : {};
-        return { records: listed.slice(from, from + 50), ...next };
+        const more = from + 50 < listed.length ? { nextCursor: String(from + 50) } : {};
+        return { records: listed.slice(from, from + 50), ...more };
       }),
     );
     const hook = await watching(upstream, {});
     await hook.until((events) => events.length === 120);
     await upstream.awaitRequest(({ query }) => query.status === 'pending' && query.cursor !== undefined);
-    filled = 40;
-    await upstream.awaitRequest(({ query }) => query.status === 'filled');
-    const events = await hook.until((come) => come.length === 160);
-    expect(events.filter(({ type }) => type === 'intent.filled')).toHaveLength(40);
-    const single = upstream.requests.filter(({ query }) => query.intentHash !== undefined);
-    expect(single.length).toBeLessThan(20);
+    filled = count;
+    const events = await hook.until((come) => come.length === 120 + count);
+    expect(events.filter(({ type }) => type === 'intent.filled')).toHaveLength(count);
+    return upstream;
+  }
+
+  const isSingle = ({ query }: ScriptedRequest): boolean => query.intentHash !== undefined;
+
+  test('are polled by the pages of their status, and those that move on together by the pages of the next one', async () => {
+    const upstream = await fillAtOnce(40, true);
+    expect(upstream.requests.some(({ query }) => query.status === 'filled')).toBe(true);
+    expect(upstream.requests.filter(isSingle).length).toBeLessThan(5);
+  });
+
+  test('are polled one by one where the pages of the next status cannot be read', async () => {
+    const upstream = await fillAtOnce(40, false);
+    expect(upstream.requests.filter(isSingle).length).toBeGreaterThanOrEqual(40);
   });
 });
 

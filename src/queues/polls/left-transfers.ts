@@ -12,14 +12,19 @@ export type ListingRead = { status: string; sinceMs: number };
 export const WORTH_A_PAGE = 2;
 
 /** Seconds of the budget that the polls of single transfers that left may take at the end of each reading of a listing. */
-const SINGLE_SECONDS = 1;
+export const SINGLE_SECONDS = 1;
 
-/** Finds a wallet's transfers that the pages of their status no longer show: most likely they have moved on. */
+/** Most transfers of which these are chosen: failing ones among them take no place of others. */
+const MOST_CANDIDATES = 1_000;
+
+/** Finds a wallet's transfers that the pages of their status no longer show: most likely they have moved on. Longest unseen first. */
 export function thoseThatLeft(
-  { open }: PollFindings,
+  { open }: { open: ReadonlyMap<string, OpenTransfer> },
   { status: listed, sinceMs }: ListingRead,
 ): OpenTransfer[] {
-  return [...open.values()].filter(({ status, seenAtMs }) => status === listed && seenAtMs < sinceMs);
+  return [...open.values()]
+    .filter(({ status, seenAtMs }) => status === listed && seenAtMs < sinceMs)
+    .sort((one, other) => one.seenAtMs - other.seenAtMs);
 }
 
 /** Finds the new states of transfers that left a listing: several by the pages of the next status, and one by a poll of its own. */
@@ -45,14 +50,14 @@ export async function followThoseThatLeft(
 }
 
 /**
- * Requests polls of single transfers that left a listing, those seen the longest ago first. The next reading of the listing finds
- * the others: hundreds of requests at once would delay all other polls.
+ * Requests polls of single transfers that left a listing, as many as a second of the budget has requests. The next reading of the
+ * listing finds the others: hundreds of requests at once would delay all other polls.
  */
 export async function pollThoseThatLeft(
   { stores: { plan }, rules }: PollContext,
   left: readonly OpenTransfer[],
 ): Promise<void> {
-  const most = Math.ceil(SINGLE_SECONDS * rules.requestsPerSecond);
-  const first = left.toSorted((one, other) => one.seenAtMs - other.seenAtMs).slice(0, most);
-  if (first.length > 0) await plan.recheck(first.map(({ subject }) => subject));
+  const candidates = left.slice(0, MOST_CANDIDATES).map(({ subject }) => subject);
+  if (candidates.length > 0)
+    await plan.recheck(candidates, Math.ceil(SINGLE_SECONDS * rules.requestsPerSecond));
 }

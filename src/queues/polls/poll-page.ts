@@ -5,7 +5,15 @@ import { followThoseThatLeft, pollThoseThatLeft, thoseThatLeft, WORTH_A_PAGE } f
 import type { PollContext } from './poll-context.ts';
 import { type Adapter, answered, failed, over, type Polled } from './poll-ends.ts';
 import { reportTooLarge } from './poll-failures.ts';
-import { isFull, leftBehind, parseSweep, type Sweep, type SweepPage, statusOf } from './sweeps.ts';
+import {
+  isFull,
+  leftBehind,
+  parseSweep,
+  type Sweep,
+  type SweepPage,
+  type SweepScope,
+  statusOf,
+} from './sweeps.ts';
 import {
   DOUBTED_AGAIN,
   ingest,
@@ -26,6 +34,11 @@ import {
 /** Failures of a page that end its sweep. The next sweep begins by itself. */
 const PAGE_TRIES = 5;
 
+function triesOf(scope: SweepScope): number {
+  // Single polls find what it would find: nothing waits for the backoff of its pages.
+  return leftBehind(scope) === null ? PAGE_TRIES : 1;
+}
+
 /** Polls the page of a wallet that a sweep reads next. */
 export function pageAdapter(deps: PollContext, { member, subject, sweep: stored }: PollStart): Adapter {
   const sweep = parseSweep(subject, member.split(':')[1] ?? '', stored ?? {});
@@ -35,7 +48,7 @@ export function pageAdapter(deps: PollContext, { member, subject, sweep: stored 
       sweep === null ? over('ended') : pollPage(deps, sweep, { start, signal }),
     failed: async (start, failure) => {
       if (sweep === null) return failed(failure);
-      if (failure.code === 'invalid-request' || sweep.tries + 1 >= PAGE_TRIES) {
+      if (failure.code === 'invalid-request' || sweep.tries + 1 >= triesOf(sweep.scope)) {
         // The cursor came with a larger limit, which it may be bound to.
         if (sweep.cursor !== null && sweep.limit < sweep.cursorLimit) {
           await deps.stores.sweeps.restart(sweep, start.nowMs);
@@ -74,9 +87,10 @@ async function pollPage(deps: PollContext, sweep: SweepPage, run: Run): Promise<
   if (status === null) noteOrder(findings, { ingested, nowMs: start.nowMs });
   const isPartial = sweep.isPartial || response.unreadable.length > 0;
   if (isPartial && !sweep.isPartial) await deps.stores.sweeps.notePartial(sweep);
+  const stillLeft = left();
   const isEnough =
     (scope === 'new' && !ingested.allMoved) ||
-    (listed !== null && Math.min(leftBefore - left().length, left().length) < WORTH_A_PAGE);
+    (listed !== null && Math.min(leftBefore - stillLeft.length, stillLeft.length) < WORTH_A_PAGE);
   const isOver = response.nextCursor === null || isEnough;
   if (!isOver) {
     const acceptedMs = Math.max(sweep.acceptedMs, start.nowMs - sweep.movedAtMs);
@@ -94,7 +108,7 @@ async function pollPage(deps: PollContext, sweep: SweepPage, run: Run): Promise<
     await noteSwept(deps, { start, findings }, { sweptAtMs: beganMs, pages: page });
     if (!isPartial) findings.facts.readAtMs = beganMs - READ_EVERY_MS;
   }
-  if (listed !== null) await pollThoseThatLeft(deps, left());
+  if (listed !== null) await pollThoseThatLeft(deps, stillLeft);
   else if (status !== null)
     await followThoseThatLeft(deps, { start, findings }, { status, sinceMs: beganMs });
   return answered(null, observedOf(deps, start, findings, ingested));

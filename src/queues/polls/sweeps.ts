@@ -121,6 +121,7 @@ export class Sweeps {
     return this.#keys.sweep(wallet, scope);
   }
 
+  /** True when a sweep may begin, see `state`. */
   async mayBegin(...which: Parameters<Sweeps['state']>): Promise<boolean> {
     return (await this.state(...which)) === 'free';
   }
