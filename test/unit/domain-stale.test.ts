@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type DecideContext, decide } from '../../src/domain/changes/decide.ts';
+import { formerAfter } from '../../src/domain/changes/former.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { Snapshot, UpstreamRecord } from '../../src/domain/subjects/record.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';
@@ -94,6 +95,32 @@ describe('a stale answer', () => {
         skipped: false,
         regression: true,
       },
+    });
+  });
+
+  test('that steps back is not confirmed by a value that was repeated beside another status', () => {
+    const settled = (note: string): UpstreamRecord => answer('settled', 100, { note });
+    const next = (before: Snapshot, record: UpstreamRecord, nowMs: number): Snapshot => {
+      const decision = decide(before, record, { ...EXACT, nowMs });
+      if (decision.outcome === 'stale') return { ...before, unconfirmed: decision.unconfirmed };
+      const accepted = decision.accepted ?? before;
+      return { ...before, ...accepted, former: formerAfter(before, accepted, INTENT), unconfirmed: null };
+    };
+    const changed = next(snapshotOf(settled('a')), settled('b'), NOW_MS);
+    const returned = next(changed, settled('a'), NOW_MS);
+    expect(returned.unconfirmed).toMatchObject({ sinceMs: NOW_MS });
+    const laterMs = NOW_MS + TEN_MINUTES_MS;
+    const back = answer('pending', null, { note: 'a' });
+    const unconfirmed = { key: 'pending@', sinceMs: laterMs };
+    expect(decide(returned, back, { ...EXACT, nowMs: laterMs })).toEqual({
+      outcome: 'stale',
+      reason: 'backward',
+      unconfirmed,
+    });
+    const nowMs = laterMs + TEN_MINUTES_MS;
+    expect(decide({ ...returned, unconfirmed }, back, { ...EXACT, nowMs })).toMatchObject({
+      outcome: 'changed',
+      transition: { regression: true },
     });
   });
 

@@ -209,14 +209,15 @@ function judge(snapshot: Snapshot, record: UpstreamRecord): { fresh: Fresh } | S
   if (order === 'older') return { reason: 'older', keys: [statusKey] };
   const fresh = decideFresh(snapshot, record);
   if (order === 'newer' || fresh.outcome === 'unchanged') return { fresh };
+  // Only the status itself confirms a step back: not a value that was repeated beside another status.
+  if (stepBetween(subject, snapshot.status, status) === 'backward') {
+    return { reason: 'backward', keys: [statusKey] };
+  }
   const returned = returnedValues(snapshot, withoutUnreadable(fresh.accepted, record), {
     subject,
     answered: record.raw,
     isTimed: snapshot.updatedAt !== null && updatedAt !== null,
   });
-  if (stepBetween(subject, snapshot.status, status) === 'backward') {
-    return { reason: 'backward', keys: [statusKey, ...returned] };
-  }
   return returned.length > 0 ? { reason: 'returned', keys: returned } : { fresh };
 }
 
