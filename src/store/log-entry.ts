@@ -100,7 +100,7 @@ export function storedEntry(
   event: Event,
   { packed, claimKeys, withheld }: { packed: string; claimKeys: string; withheld: string },
 ): StoredEntry {
-  const fields = eventFields(packed, { claimKeys, withheld });
+  const fields = eventFields(event.id, { packed, claimKeys, withheld });
   const keysOf = (text: string): string[] => CLAIM_KEYS.parse(text === '' ? '[]' : text);
   const entry =
     event.data.proof === undefined
@@ -121,11 +121,12 @@ function eventEntry(
 
 /** Returns the fields of an entry as commands/commit-12.lua stores them. */
 function eventFields(
-  packed: string,
-  { claimKeys, withheld }: { claimKeys: string; withheld: string },
+  id: string,
+  { packed, claimKeys, withheld }: { packed: string; claimKeys: string; withheld: string },
 ): string[] {
   const fields = ['v', String(SCHEMA_VERSION), 'kind', 'event', 'event', packed, 'claimKeys', claimKeys];
-  return withheld === '' ? fields : [...fields, 'withheld', withheld];
+  const beside = withheld === '' ? [] : ['withheld', withheld];
+  return beside.length > 0 || claimKeys === '[]' ? [...fields, ...beside, 'id', id] : fields;
 }
 
 /** Completes a subscription key that ends with its bar by the subject of the event. */

@@ -61,8 +61,8 @@
   Only "committed" wrote snapshot and event, once for repeated calls too. Claims are stored in any case: a page showed the
   subject, after any other commit meanwhile. A commit from a response is counted with the wallets among its claims (`moves` in
   store/wallets.ts): their pages are compared with the new state, even where they show what they showed before. A new claim of a
-  known subject gets a subscribers entry that names the latest event, unless that event is history for it. Events of suspended
-  keys wait (include/suspended.lua).
+  known subject gets a subscribers entry that names the latest event, unless that event is history for it, and one for each event
+  that its subscription missed (include/missed.lua). Events of suspended keys wait (include/suspended.lua).
 ]]
 -- @include plan
 -- @include shorten
@@ -75,6 +75,7 @@
 -- @include ended
 -- @include compact
 -- @include entries
+-- @include missed
 local subject, token, asOf = ARGV.subject, ARGV.token, tonumber(ARGV.asOf)
 
 local MOST_COMMITS = 1e15
@@ -189,6 +190,39 @@ local function encodeBeside(claimKeys)
   return encode(short)
 end
 
+-- Appends a subscribers entry to the log for each event so far that fresh claims get, oldest first. The latest is among them where
+-- this answer makes no other (`isLatest`).
+local function leadToFormer(isLatest)
+  local stored = redis.call('HMGET', KEYS.subject, 'eventId', 'eventEntry')
+  local latestEntry, updatedAt = string.match(stored[2] or '', '^([^|]*)|(.*)$')
+  -- The event of a compact snapshot has expired from the log.
+  if not stored[1] or not latestEntry then return end
+  local latest = { entry = latestEntry, id = expand(stored[1]) }
+  local all, events, led = redis.call('HGETALL', KEYS.claims), nil, {}
+  local function lead(event, claim)
+    led[event.entry] = led[event.entry] or {}
+    table.insert(led[event.entry], claim.key)
+  end
+  for _, claim in ipairs(fresh) do
+    local missed = 0
+    if hasLeft(all, KEYS.wanted, claim) then
+      events = events or recentEvents(KEYS.events, KEYS.subjectEntries, latest)
+      missed = missedOf(events, claim, KEYS.wanted)
+    end
+    for index = 1, missed do lead(events[index], claim) end
+    if missed == 0 and isLatest and not isHistory(claim.before, updatedAt) then lead(latest, claim) end
+  end
+  if not events or #events == 0 then events = { latest } end
+  for index = #events, 1, -1 do
+    local event = events[index]
+    local claimKeys, withheld = splitClaimKeys(KEYS.wanted, led[event.entry] or {})
+    if #claimKeys > 0 then
+      redis.call('XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'subscribers', 'event', event.id, 'entry', event.entry, 'claimKeys', encode(claimKeys))
+    end
+    for _, claimKey in ipairs(withheld) do await(KEYS.wanted, event.entry, event.id, claimKey) end
+  end
+end
+
 local entry, reportedText, withheldText = '', '', ''
 if meta and outcome == 'committed' then
   local claimKeys = meta.claimKeys or freshFor(meta.updatedAt)
@@ -205,6 +239,12 @@ if meta and outcome == 'committed' then
   local reported, withheld = splitClaimKeys(KEYS.wanted, claimKeys)
   reportedText, withheldText = encodeBeside(reported), #withheld > 0 and encodeBeside(withheld) or ''
   local beside = withheldText ~= '' and { 'withheld', withheldText } or {}
+  -- One that reaches nobody names its event, for claims that come later (include/missed.lua).
+  if withheldText ~= '' or #reported == 0 then
+    beside[#beside + 1] = 'id'
+    beside[#beside + 1] = meta.id
+  end
+  if #fresh > 0 and not meta.claimKeys then leadToFormer(false) end
   entry = redis.call('XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'event', 'event', ARGV.event, 'claimKeys', reportedText, unpack(beside))
   for _, claimKey in ipairs(withheld) do await(KEYS.wanted, entry, meta.id, claimKey) end
   if isListed or meta.claimKeys then redis.call('ZADD', KEYS.subjectEntries, 0, memberOf(entry)) end
@@ -214,14 +254,7 @@ if meta and outcome == 'committed' then
     redis.call('HSET', KEYS.subject, 'eventId', shorten(meta.id), 'eventEntry', entry .. '|' .. updatedAt)
   end
 elseif #fresh > 0 then
-  local stored = redis.call('HMGET', KEYS.subject, 'eventId', 'eventEntry')
-  local latest, latestEntry, latestUpdatedAt = stored[1] and expand(stored[1]), string.match(stored[2] or '', '^([^|]*)|(.*)$')
-  -- The event of a compact snapshot has expired from the log.
-  local claimKeys, withheld = splitClaimKeys(KEYS.wanted, latest and latestEntry and freshFor(latestUpdatedAt) or {})
-  if #claimKeys > 0 then
-    redis.call('XADD', KEYS.events, '*', 'v', SCHEMA_VERSION, 'kind', 'subscribers', 'event', latest, 'entry', latestEntry, 'claimKeys', encode(claimKeys))
-  end
-  for _, claimKey in ipairs(withheld) do await(KEYS.wanted, latestEntry, latest, claimKey) end
+  leadToFormer(true)
 end
 
 if fields and outcome == 'committed' then
