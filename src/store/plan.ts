@@ -104,12 +104,17 @@ export class PlanStore extends RedisStore {
         const budget = requestsPerSecond[endpointGroup];
         if (budget === undefined) return [];
         const key = this.keys.plan(endpointGroup);
+        const read = (): Promise<(string | null)[]> => this.redis.hmget(key, 'budget', 'id', 'synced');
         const writes = [
           ['hset', key, 'budget', String(budget)],
           ['hsetnx', key, 'id', randomUUID()],
         ];
-        await (fence === null ? this.redis.multi(writes).exec() : fence.write(writes));
-        const [id, synced] = await this.redis.hmget(key, 'id', 'synced');
+        // Each process calls this again and again, and a transaction costs ten times a read.
+        let [stored, id, synced] = await read();
+        if (fence !== null || stored !== String(budget) || id == null) {
+          await (fence === null ? this.redis.multi(writes).exec() : fence.write(writes));
+          [, id, synced] = await read();
+        }
         return id == null || id === synced ? [] : [[endpointGroup, id] as const];
       }),
     );

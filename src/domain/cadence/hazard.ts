@@ -48,8 +48,17 @@ const LEAST_PER_SECOND = 1e-7;
 const MOST_PER_SECOND = 1e3;
 const LEAST_NEVER_SHARE = 1e-6;
 
+/** Curves by expectation: those of the rules are needed every few seconds, as long as the process runs. */
+const CURVES = new WeakMap<Expectation, HazardCurve>();
+
 /** Hazard of an expectation. The rate of a bin gives the bin its share of ends. */
 export function expectedHazard(expectation: Expectation): HazardCurve {
+  const curve = CURVES.get(expectation) ?? curveOf(expectation);
+  CURVES.set(expectation, curve);
+  return curve;
+}
+
+function curveOf(expectation: Expectation): HazardCurve {
   const rates: number[] = [];
   for (let bin = 0; bin < AGE_BINS.length - 1; bin++) {
     const width = upperEdge(bin) - lowerEdge(bin);
