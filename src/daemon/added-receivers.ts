@@ -65,6 +65,14 @@ export class AddedReceivers {
     return { config: { ...config, receivers: [...config.receivers, ...added], addedReceivers }, leftOut };
   }
 
+  /** Reads them at the start, adds them to the config, and reports those that are left out. */
+  async extend(file: Config): Promise<Config> {
+    await this.load();
+    const { config, leftOut } = this.addTo(file);
+    this.report(leftOut);
+    return config;
+  }
+
   #read(name: string, encrypted: string, rules: AddedReceiverRules): Receiver | string {
     const { encryption } = this.#deps;
     const definition = encryption === null ? null : openDefinition(name, encrypted, encryption);

@@ -192,9 +192,8 @@ export class Daemon {
         log: this.#log,
       })),
     };
-    await this.#shared.added.load();
-    const { config: extended, leftOut } = this.#shared.added.addTo(config);
-    this.#shared.added.report(leftOut);
+    const extended = await this.#shared.added.extend(config);
+    this.#metrics.configure(metricNames(extended));
     const generation = await this.#generate(extended, this.#shared);
     this.#generation = generation;
     const { registry } = generation.deps.stores;

@@ -120,6 +120,13 @@ test('a receiver made at runtime gets the subjects tracked for it, in all proces
     'intent.pending',
   ]);
   expect(new Set(made.ids).size).toBe(3);
+  await eventually('the process that found it at its start counts it by its name', async () => {
+    const text = await (await fetch(`${three.daemon.url}/metrics`)).text();
+    const counts = text.split('\n').filter((line) => / [1-9]/.test(line) && line.includes('"made"'));
+    return ['receiver_info', 'delivery_attempts_total'].every((name) =>
+      counts.some((line) => line.startsWith(`intentwatch_${name}{`)),
+    );
+  });
 });
 
 test('no more receivers can be made than there may be, and none signs with more secrets', async () => {

@@ -484,3 +484,18 @@ describe('patterns of events that match no type of the catalogue', () => {
     ]);
   });
 });
+
+test.each([
+  ['0.0.0.0', '', ['server.host: found "0.0.0.0", expected a loopback address, or a token beside it']],
+  ['0.0.0.0', 'token: 0123456789abcdef', []],
+  ['127.0.0.1', '', []],
+])('a server at %s with "%s" is a warning where it has no API', async (host, token, expected) => {
+  const own = await mkdtemp(join(tmpdir(), 'intentwatch-host-'));
+  onTestFinished(() => rm(own, { recursive: true }));
+  const file = join(own, 'intentwatch.yaml');
+  const minimal = await readFile(join(folder, 'minimal.yaml'), 'utf8');
+  await writeFile(file, `${minimal}\nserver:\n  host: ${host}\n  ${token}\n`);
+  const { warnings } = await loadConfig(file, {});
+  const texts = warnings.map(({ path, message }) => `${path}: ${message}`);
+  expect(texts).toEqual(expected.map((text) => expect.stringContaining(text)));
+});

@@ -9,6 +9,7 @@ import { type Config, digestOf, fingerprintOf, type ReceiverTls } from '../confi
 import { readTlsFiles } from '../fields/tls.ts';
 import { buildConfig, checkConfig, checkRetention, configSchema, type ParsedConfig } from '../schema.ts';
 import { readQuoteFiles } from '../sections/quote-files.ts';
+import { isApiOn } from '../sections/server.ts';
 import {
   ConfigError,
   type ConfigProblem,
@@ -65,7 +66,8 @@ export async function loadConfig(
   const { tls, findings: tlsFindings } = await readTls(parsed.data, { folder: dirname(path), onFile });
   if (tlsFindings.length > 0) throw new ConfigError(placed(file, { source, findings: tlsFindings, hiding }));
   const config = buildConfig(parsed.data, { tls, quotes });
-  const warnings = placed(file, { source, findings: unknownPatterns(parsed.data), hiding });
+  const doubts = [...unknownPatterns(parsed.data), ...absentApi(config.server)];
+  const warnings = placed(file, { source, findings: doubts, hiding });
   return {
     ...config,
     file: path,
@@ -87,6 +89,12 @@ function unknownPatterns({ receivers }: ParsedConfig): Fault[] {
       return [{ path: ['receivers', receiver, 'events', index], expected }];
     }),
   );
+}
+
+/** The host of a server that other machines can reach without a token: it has no API, which is easily missed. */
+function absentApi(server: Config['server']): Fault[] {
+  const expected = 'a loopback address, or a token beside it (server.token): without one the API is off';
+  return isApiOn(server) ? [] : [{ path: ['server', 'host'], expected }];
 }
 
 async function readTls(
