@@ -88,6 +88,17 @@ describe('the next request for a wallet', () => {
     expect(planWallet({ ...view, polled: ago({ head: -9, filled: 1 }) })).toMatchObject({ restMs: 4_000 });
   });
 
+  test.each([
+    [150, 15],
+    [600, 20],
+  ])('reads the pages of %i filled transfers no sooner than %i s after it began to', (count, seconds) => {
+    const many = open(count, { status: 'filled', headAtMs: null, sinceMs: NOW - 900_000 });
+    const view = { ...base, open: many, price: 1e-4 };
+    const at = (filled: number) => planWallet({ ...view, polled: ago({ head: -99, filled }) });
+    expect(at(1)).toMatchObject({ listing: 'filled', restMs: 1_000 * (seconds - 1) });
+    expect(at(seconds)).toMatchObject({ listing: 'filled', restMs: 0 });
+  });
+
   test('goes by a shortest and a longest wait of the config', () => {
     const arrivals = arrivalRule({ shortestSeconds: 5, longestSeconds: 120 });
     const view = { ...base, roundSeconds: 100, model: { ...EXPECTED_MODEL, arrivals } };

@@ -70,6 +70,12 @@ const MOST_AHEAD_MS = 300_000;
 /** Most transfers of a listing whose chance of a change is followed through the wait; that of older ones counts as it is now. */
 const MOST_TERMS = 50;
 
+/**
+ * Longest time from one reading of the pages of filled transfers to the next that their number makes: nobody waits for the second
+ * of a settlement, and 50 records cost more CPU than one. It is shorter than the time for which pages spare transfers their own polls.
+ */
+const PAGES_APART_SECONDS = 20;
+
 /** Input of a wallet's plan. */
 export type WalletView = {
   open: readonly OpenTransfer[];
@@ -141,12 +147,14 @@ export function planWallet(view: WalletView): WalletPlan {
           finds: news !== undefined && news.limits === model.arrivals.limits,
         },
       );
+      const apart = listing === 'filled' ? Math.min(pages * limits.leastSeconds, PAGES_APART_SECONDS) : 0;
+      const leastSeconds = Math.max(limits.leastSeconds, apart);
       // A listing that was never polled has waited since its transfers were seen.
       const virtual = last?.virtual ?? view.virtual - (nowMs - atMs) / 1_000 / Math.sqrt(price);
       return {
         listing,
         virtualSeconds: Math.min(view.virtual, virtual) + worth - view.virtual,
-        restMs: Math.max(0, atMs + 1_000 * limits.leastSeconds - nowMs),
+        restMs: Math.max(0, atMs + 1_000 * leastSeconds - nowMs),
         overdueMs: atMs + 1_000 * limits.mostSeconds * pages - nowMs,
       };
     },
