@@ -88,14 +88,15 @@ function stage(graceSpanMs: number) {
     );
   const eventIds = async (): Promise<Map<string, string | undefined>> =>
     new Map((await logEntries(redis, keys)).map((entry) => [entry.id, eventOf(entry)?.id]));
-  return { subscribe, show, received, entriesNamed, eventIds };
+  const release = () => registry.suspensions.settle({ spanMs: null, confirmedMs: 0, trimMs: 0 });
+  return { subscribe, show, received, release, entriesNamed, eventIds };
 }
 
 test.each([
   ['makes another event', 'settled'],
   ['shows the last of them', 'refunding'],
 ])('events after one wallet has left wait for it, and reach its subscription with the page of another that %s', async (_, last) => {
-  const { subscribe, show, received, entriesNamed, eventIds } = stage(HOUR_MS);
+  const { subscribe, show, received, release, entriesNamed, eventIds } = stage(HOUR_MS);
   await subscribe({ desk: [SENDER, RECIPIENT] });
   await show('pending', SENDER);
   await subscribe({ desk: [RECIPIENT] });
@@ -113,6 +114,7 @@ test.each([
   for (const [entry, id] of named) expect(id).toBe(ids.get(entry));
 
   await subscribe({ desk: [SENDER, RECIPIENT] });
+  await release();
   expect(await received('desk-hook')).toEqual(['1 pending', '2 filled', '3 refunding', '4 settled']);
 });
 

@@ -198,14 +198,14 @@ local function leadToFormer(isLatest)
   -- The event of a compact snapshot has expired from the log.
   if not stored[1] or not latestEntry then return end
   local latest = { entry = latestEntry, id = expand(stored[1]) }
-  local all, events, led = redis.call('HGETALL', KEYS.claims), nil, {}
+  local left, events, led = leftOf(redis.call('HGETALL', KEYS.claims), KEYS.wanted), nil, {}
   local function lead(event, claim)
     led[event.entry] = led[event.entry] or {}
     table.insert(led[event.entry], claim.key)
   end
   for _, claim in ipairs(fresh) do
     local missed = 0
-    if hasLeft(all, KEYS.wanted, claim) then
+    if hasLeft(left, claim) then
       events = events or recentEvents(KEYS.events, KEYS.subjectEntries, latest)
       missed = missedOf(events, claim, KEYS.wanted)
     end

@@ -33,19 +33,24 @@ local function recentEvents(eventsKey, entriesKey, latest)
   return events
 end
 
--- True when the subscription of a claim had the subject by a key that has left the config since, with a start as late as the claim's.
+-- Returns the subscriptions that had a subject by a key that has left the config since, each with the latest start of such a key.
 -- `all` are the stored claims of the subject, as key and value in turn.
-local function hasLeft(all, wantedKey, claim)
-  local start = subscriptionOf(claim.key)
+local function leftOf(all, wantedKey)
+  local left = {}
   for i = 1, #all, 2 do
     local at, before = string.match(all[i + 1], '^(%d+):(.*):1$')
-    if at and all[i] ~= claim.key and subscriptionOf(all[i]) == start then
-      local isWanted = redis.call('HGET', wantedKey, all[i]) == at and not suspensionOf(wantedKey, all[i])
-      local isLater = claim.before == '' or (before ~= '' and tonumber(claim.before) <= tonumber(before))
-      if not isWanted and isLater then return true end
+    if at and (redis.call('HGET', wantedKey, all[i]) ~= at or suspensionOf(wantedKey, all[i])) then
+      local name = subscriptionOf(all[i])
+      left[name] = math.max(left[name] or -math.huge, tonumber(before) or -math.huge)
     end
   end
-  return false
+  return left
+end
+
+-- True when what was news for such a key is news for a claim of its subscription.
+local function hasLeft(left, claim)
+  local latest = left[subscriptionOf(claim.key)]
+  return latest ~= nil and (claim.before == '' or tonumber(claim.before) <= latest)
 end
 
 -- Returns how many of the newest events the subscription of a claim missed, none from before it began to name the claim's wallet.
