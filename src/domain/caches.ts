@@ -21,7 +21,7 @@ export const CACHES = {
   openTransfers: {
     place: 'Open transfers of wallets',
     entries: null,
-    bytes: 8_388_608,
+    bytes: 25_165_824,
     full: 'Drops those of the wallet that was polled longest ago. They are read from Redis again.',
   },
   // A usual one has 1 kB.

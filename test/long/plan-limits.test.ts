@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { virtualSeconds } from '../../src/domain/cadence/wait.ts';
-import { coveredWait, watched } from '../../src/domain/cadence/watched.ts';
+import { coveredWait, termsOf, watched } from '../../src/domain/cadence/watched.ts';
 import { intentId, type SubjectId, walletId } from '../../src/domain/subjects/subject.ts';
 import { backoffMs } from '../../src/queues/polls/poll-failures.ts';
 import { nextListing } from '../../src/queues/polls/wallet-plan.ts';
@@ -103,9 +103,10 @@ describe('beside many wallets', () => {
         const nowMs = stage.nowMs;
         if (member === named) {
           times.push(nowMs - beganMs);
-          const { term, limits } = watched({ subject: named, status, route: '', sinceMs }, { nowMs, model });
+          const changes = watched({ subject: named, status, route: '', sinceMs }, { nowMs, model });
+          const { limits } = changes;
           most = limits.mostSeconds;
-          const terms = term === null ? [] : [term(nowMs)];
+          const terms = termsOf(changes, nowMs);
           return {
             outcome: 'next',
             next: {

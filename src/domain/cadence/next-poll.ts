@@ -2,7 +2,7 @@ import { type Snapshot, stageOf } from '../subjects/record.ts';
 import { type SubjectId, subjectKind } from '../subjects/subject.ts';
 import { ANY_ROUTE, routeName } from '../transfers/transfer.ts';
 import { virtualSeconds } from './wait.ts';
-import { type CadenceModel, watched } from './watched.ts';
+import { type CadenceModel, termsOf, watched } from './watched.ts';
 
 /** Statuses, in lower case, that end tracking at once, by kind, in place of the kind's built-in ones. */
 export type FinishedStatuses = { readonly [kind: string]: readonly string[] | undefined };
@@ -38,8 +38,9 @@ export function nextPoll(input: CadenceInput): NextPoll {
   const route = snapshot === null ? ANY_ROUTE : routeName(snapshot.record);
   const sinceMs = snapshot === null ? Math.min(nowMs, input.namedAtMs) : stageSinceMs(snapshot);
   const stage = { subject, status: snapshot?.status ?? null, route, sinceMs };
-  const { term, constant, limits } = watched(stage, { nowMs, model });
-  const terms = term === null ? [] : [term(Math.max(nowMs, sinceMs))];
+  const changes = watched(stage, { nowMs, model });
+  const { constant, limits } = changes;
+  const terms = termsOf(changes, Math.max(nowMs, sinceMs));
   const isUnconfirmed = snapshot !== null && snapshot.unconfirmed !== null;
   const unseen = snapshot === null;
   return {

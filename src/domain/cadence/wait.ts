@@ -68,6 +68,11 @@ export function limitsAt(limits: StageLimits, ageSeconds: number): Limits {
   return keepable({ ...limits, mostSeconds: Math.max(limits.mostSeconds, agedSeconds) });
 }
 
+/** Age up to which a stage has the limits of a young one, seconds. */
+export function youngSeconds({ mostSeconds }: StageLimits): number {
+  return mostSeconds / SHARE_OF_AGE;
+}
+
 /** Limits within the bounds of a plan, with the longest wait at least as long as the shortest. */
 export function keepable(limits: Limits): Limits {
   const leastSeconds = Math.min(LONGEST_WAIT_SECONDS, limits.leastSeconds);

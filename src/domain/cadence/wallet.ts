@@ -9,9 +9,10 @@ import {
   pagesOf,
   type Term,
   tightest,
+  type UnderWay,
   virtualSeconds,
 } from './wait.ts';
-import { type CadenceModel, watched } from './watched.ts';
+import { type CadenceModel, type ExpectedChanges, termsOf, watcher } from './watched.ts';
 
 /**
  * An unfinished transfer as an answer shows it. `status` is in lower case, `route` as in `routeName`. Times are Redis time.
@@ -97,6 +98,9 @@ export type WalletView = {
   model: CadenceModel;
 };
 
+/** An open transfer in a plan, with the changes that are expected of it. */
+type Member = UnderWay & ExpectedChanges & { seenAtMs: number };
+
 /**
  * Plans the next request for a wallet. Listings are chosen by expected cost; other transfers get their own polls. New
  * ones are expected on the head; if it does not show all of them, among the pending ones, and rarely elsewhere.
@@ -108,13 +112,17 @@ export function planWallet(view: WalletView): WalletPlan {
   if (polled.head === undefined) {
     return { ...HEAD_FIRST, latestMs: restMs };
   }
+  const changesOf = watcher({ nowMs, model });
   const members = open
     .toSorted((a, b) => a.sinceMs - b.sinceMs)
-    .map((transfer) => ({
-      ...transfer,
-      ...watched(transfer, { nowMs, model }),
-      onHead: transfer.headAtMs !== null && transfer.headAtMs === view.headIngestedAtMs,
-    }));
+    .map((transfer): Member => {
+      const { status, seenAtMs, headAtMs } = transfer;
+      const { hazard, weight, limits, curve, sinceMs, constant } = changesOf(transfer);
+      const onHead = headAtMs !== null && headAtMs === view.headIngestedAtMs;
+      return { status, seenAtMs, onHead, hazard, weight, limits, curve, sinceMs, constant };
+    });
+  const numbers = new Map<string, number>();
+  for (const { status } of members) numbers.set(status, (numbers.get(status) ?? 0) + 1);
   const arrivals = awaited(view);
   const plans = chooseListings(members, { price, arrivals, narrows }).listings.map(
     ({ listing, members: shown }) => {
@@ -124,14 +132,14 @@ export function planWallet(view: WalletView): WalletPlan {
       const last = polled[listing];
       const polledMs = last?.atMs ?? (Number.isFinite(seenAtMs) && !news ? seenAtMs : 0);
       const atMs = polledMs - nowMs > MOST_AHEAD_MS ? nowMs : polledMs;
-      const pages = listing === 'head' ? 1 : pagesOf(open.filter(({ status }) => status === listing).length);
+      const pages = listing === 'head' ? 1 : pagesOf(numbers.get(listing) ?? 0);
       // The chance of the older ones changes slowly: the time for a plan grows only in proportion to their number.
       const [older, newest] = [shown.slice(0, -MOST_TERMS), shown.slice(-MOST_TERMS)];
       const worth =
         Math.sqrt(pages) *
         virtualSeconds({
           terms: [
-            ...newest.flatMap(({ term }) => (term === null ? [] : [term(atMs)])),
+            ...newest.flatMap((member) => termsOf(member, atMs)),
             ...(news === undefined ? [] : [unseenFills(news, model)]),
           ],
           constant:
