@@ -46,6 +46,8 @@ export function reconcileCommand(): Command {
     const wrong = report.checks.filter(({ ok }) => !ok);
     for (const { text } of wrong) remark(text);
     if (wrong.length > 0) process.exitCode = EXIT.failed;
+    else if (report.readUntil === null)
+      throw new TryAgainError('the books have not read the event log to its end yet');
   });
 }
 

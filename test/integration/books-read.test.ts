@@ -35,8 +35,11 @@ async function reconcileAsProgram(args: readonly string[]) {
   return { code, out: program.stdout.join('\n'), err: program.stderr.join('\n') };
 }
 
-/** A config beside a file of books with one delivered transfer; its destination chain has an endpoint. */
-async function stored(more: object): Promise<string> {
+/**
+ * A config beside a file of books with one delivered transfer; its destination chain has an endpoint. `readMs`: time at which the
+ * event log was read to its end last, 0 for never.
+ */
+async function stored(more: object, readMs = FIRST_MS + DAY_MS): Promise<string> {
   const books = await BooksStage.open();
   later(() => books.discard());
   const common = { transfer: 1, amount: 1_000_000n };
@@ -44,6 +47,7 @@ async function stored(more: object): Promise<string> {
     { ...common, sequence: 1, status: 'pending', atMs: 1_000, seenMs: 1_000 },
     { ...common, sequence: 2, status: 'filled', atMs: 9_000, seenMs: 9_000 },
   );
+  await books.read(readMs);
   const folder = await mkdtemp(join(tmpdir(), 'intentwatch-read-'));
   later(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
   const config = {
@@ -85,6 +89,17 @@ test('reconcile prints the stored books of a day in every form, and ends with 78
     expect(code).toBe(EXIT.badConfig);
     expect(err).toMatch(/found .*, expected /);
   }
+});
+
+test('a report of an event log that was not read to its end states it, and one that was never ends with 75', async () => {
+  const read = async (readMs: number) =>
+    reconcile(['--config', await stored({}, readMs), '--store', '--day', '2026-11-21']);
+  const [never, late, whole] = [await read(0), await read(FIRST_MS + 10_000), await read(FIRST_MS + DAY_MS)];
+  expect([never, late, whole].map(({ code }) => code)).toEqual([EXIT.tryAgain, 0, 0]);
+  expect(never.out).toContain('The event log was not read to its end yet: events are missing.');
+  expect(never.err).toContain('have not read the event log to its end yet');
+  expect(late.out).toMatch(/was read to its end at 2026-11-21T00:00:10\S+ last: later events are missing/);
+  expect(whole.out).not.toContain('missing');
 });
 
 test('every token of the rows is among those of the sums, in any letter case of the record', async () => {

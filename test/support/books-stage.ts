@@ -115,6 +115,13 @@ export class BooksStage {
     return stage;
   }
 
+  /** Notes that the event log was read to its end. */
+  async read(atMs: number): Promise<void> {
+    const to = { ...this.place, readMs: atMs };
+    await this.store.move({ from: this.place, to }, async () => {});
+    this.place = to;
+  }
+
   get file(): string {
     return this.#file;
   }

@@ -165,6 +165,9 @@ function isOfDay({ openBefore, inDay, eventsInDay }: DayTransfer): boolean {
   return openBefore > 0 || inDay.length > 0 || eventsInDay.some(({ type }) => PROOF_TYPE.test(type));
 }
 
+/** Time since the last reading of the event log after which a report that lacks later events states it. */
+const UNREAD_MS = 60_000;
+
 function notesOf(
   { day, nowMs, openedMs, readMs, breaks, closedMs, rules }: ReportData,
   isClosed: boolean,
@@ -179,12 +182,11 @@ function notesOf(
   if (nowMs < day.toMs) notes.push('The day is not over.');
   else if (!isClosed) {
     const dueMs = Math.max(closedMs, day.toMs + rules.closeAfterMs);
-    notes.push(
-      nowMs < dueMs
-        ? `The day is over and not closed before ${iso(dueMs)}.`
-        : `The day is over and not closed, for the event log was read until ${readMs === 0 ? 'nowhere' : iso(readMs)}.`,
-    );
+    notes.push(`The day is over and not closed${nowMs < dueMs ? ` before ${iso(dueMs)}` : ''}.`);
   }
+  if (!isClosed && readMs === 0) notes.push('The event log was not read to its end yet: events are missing.');
+  else if (!isClosed && readMs < Math.min(nowMs, day.toMs) - UNREAD_MS)
+    notes.push(`The event log was read to its end at ${iso(readMs)} last: later events are missing.`);
   return [...notes, ...breaks.map(({ atMs, detail }) => `${iso(atMs)}: ${detail}.`)];
 }
 
