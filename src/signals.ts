@@ -65,6 +65,8 @@ export type SignalMap = {
       outcome: 'delivered' | 'failed' | 'rejected';
       durationSeconds: number;
       reason: string;
+      /** Recipients of a mail that the server refused for good, and that do not get it. */
+      refused: number;
     },
   ];
   'delivery.ended': [

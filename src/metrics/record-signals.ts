@@ -92,8 +92,9 @@ export function recordSignals(
   on('store.foreign', ({ what }) => metrics.count('foreign', { what }));
   on('relay.quarantined', () => metrics.count('quarantine', {}));
   on('delivery.opened', ({ receiver }) => metrics.count('opened', { receiver }));
-  on('delivery.attempted', ({ receiver, outcome, durationSeconds, eventId }) => {
+  on('delivery.attempted', ({ receiver, outcome, durationSeconds, eventId, refused }) => {
     metrics.count('attempts', { receiver, outcome });
+    if (refused > 0) metrics.count('refusedRecipients', { receiver }, refused);
     metrics.observe('attemptDuration', { receiver }, durationSeconds, { eventId });
   });
   on('delivery.ended', ({ receiver, outcome, delaySeconds, eventId }) => {

@@ -6,7 +6,7 @@ import type { RenderedEvent } from '../domain/events/event.ts';
  * printable and contain none of the receiver's secrets. An answer may be searched for those only when it is read.
  * `retryAfterMs` is the wait that the receiver requested, at most one hour. After a timeout it is as long as that was, so that
  * a slow receiver does not get the next request at once. `remaining` are the recipients of a mail that a later attempt is for,
- * where others have got it.
+ * where others have got it; `refused`: number of recipients that do not get it, which the mail server refused for good.
  */
 export type AttemptResult = {
   outcome: 'delivered' | 'failed' | 'rejected';
@@ -17,6 +17,7 @@ export type AttemptResult = {
   durationMs: number;
   retryAfterMs: number | null;
   remaining?: string[] | undefined;
+  refused?: number;
 };
 
 /**

@@ -135,6 +135,7 @@ function emitEverything(signals: Signals): void {
     outcome: 'delivered',
     durationSeconds: 0.1,
     reason: '',
+    refused: 1,
   });
   signals.emit('delivery.ended', { ...delivery, outcome: 'delivered', delaySeconds: 0.004 });
   signals.emit('relay.moved', { holding: true });

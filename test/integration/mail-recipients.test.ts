@@ -51,6 +51,8 @@ test('a mail is sent again only to the recipients that the server refused for no
   later(() => disconnect(redis));
   const keys = new Keys(prefix);
   const ended = signalled<{ outcome: string }>((take) => signals.on('delivery.ended', take));
+  const refused: number[] = [];
+  signals.on('delivery.attempted', (attempt) => refused.push(attempt.refused));
   const event = operatorEvent('upstream.reachable', 1);
   await appendOperatorEvent(redis, keys, event);
   expect(await ended).toMatchObject({ outcome: 'delivered' });
@@ -65,5 +67,6 @@ test('a mail is sent again only to the recipients that the server refused for no
   // Refused for good: reported, and not tried again.
   expect(fact?.attempts[0]?.reason).toContain('accepted for 1 of 3 recipients');
   expect(lines.filter((line) => line.includes('no such user')).length).toBe(1);
+  expect(refused).toEqual([1, 0, 0, 0]);
   expect(lines.join('\n')).not.toContain('@example.com');
 });

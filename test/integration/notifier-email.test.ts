@@ -234,7 +234,7 @@ describe('a mail server that refuses', () => {
   test('one recipient for good: the mail is delivered to the others, and the refusal is reported', async () => {
     const server = await startMailServer({ recipients: { 'bob@example.com': NO_SUCH_USER } });
     const result = await deliver(notifierFor(server.url));
-    expect(result).toMatchObject({ outcome: 'delivered', smtpCode: 250 });
+    expect(result).toMatchObject({ outcome: 'delivered', smtpCode: 250, refused: 1 });
     expect(result.reason).toBe('accepted for 1 of 2 recipients; refused: 550 5.1.1 <[address]> no such user');
     expect(server.mails[0]?.to).toEqual(['ann@example.com']);
   });
@@ -251,7 +251,8 @@ describe('a mail server that refuses', () => {
   test('one recipient for good and the other for now: a later attempt may work', async () => {
     const recipients = { 'ann@example.com': GREYLISTED, 'bob@example.com': NO_SUCH_USER };
     const server = await startMailServer({ recipients });
-    expect(await deliver(notifierFor(server.url))).toMatchObject({ outcome: 'failed', smtpCode: 451 });
+    const result = await deliver(notifierFor(server.url));
+    expect(result).toMatchObject({ outcome: 'failed', smtpCode: 451, refused: 1 });
   });
 
   test('the login: that is ours to repair, so a later attempt may work, and no password comes back', async () => {

@@ -38,6 +38,7 @@ test(
       IntentwatchEntriesQuarantined: 'entries_quarantined_total{}',
       IntentwatchForeignEntries: 'foreign_entries_total{what="snapshot"}',
       IntentwatchDeadLetters: 'deliveries_total{receiver="backend",outcome="dead"}',
+      IntentwatchRecipientsRefused: 'mail_recipients_refused_total{receiver="backend"}',
       IntentwatchEventsDropped: 'events_dropped_total{receiver="backend"}',
       IntentwatchProofLogGap: 'proof_log_gaps_total{}',
       IntentwatchBooksBroken: 'books_breaks_total{kind="lost"}',

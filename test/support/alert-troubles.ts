@@ -95,6 +95,10 @@ export const TROUBLES: Record<string, { differs: Series; afterMinutes: number }>
     },
     afterMinutes: 12,
   },
+  IntentwatchRecipientsRefused: {
+    differs: { [`intentwatch_mail_recipients_refused_total{${JOB},receiver="backend"}`]: '0x10 1x110' },
+    afterMinutes: 12,
+  },
   IntentwatchDeliveriesFailing: { differs: { [attempts('failed')]: '0+3x120' }, afterMinutes: 15 },
   IntentwatchReceiverFailing: { differs: { [receiver('failing')]: '1x120' }, afterMinutes: 16 },
   IntentwatchReceiverDisabled: { differs: { [receiver('disabled')]: '1x120' }, afterMinutes: 2 },

@@ -167,6 +167,7 @@ export const HEALTHY: Series = {
   [attempts('delivered')]: '0+2x120',
   [attempts('failed')]: '0+1x120',
   [attempts('rejected')]: '0x120',
+  [`intentwatch_mail_recipients_refused_total{${JOB},receiver="backend"}`]: '0x120',
   [receiver('ok')]: '1x120',
   [receiver('failing')]: '0 1x10 0x109',
   [receiver('disabled')]: '0x120',

@@ -165,8 +165,10 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
       outcome: 'failed',
       durationSeconds: 0.5,
       reason: 'HTTP 500',
+      refused: 2,
     },
     moves: {
+      'mail_recipients_refused_total{receiver="backend"}': 2,
       'delivery_attempts_total{receiver="backend",outcome="failed"}': 1,
       'delivery_attempt_duration_seconds_sum{receiver="backend"}': 0.5,
       'delivery_attempt_duration_seconds_count{receiver="backend"}': 1,
@@ -332,6 +334,7 @@ test('an invalid number never reaches the emitter of the signal, and moves nothi
       outcome: 'delivered',
       durationSeconds: wrong,
       reason: '',
+      refused: wrong,
     });
   }
   expect(await moved()).toEqual({

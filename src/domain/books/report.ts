@@ -165,7 +165,7 @@ function isOfDay({ openBefore, inDay, eventsInDay }: DayTransfer): boolean {
   return openBefore > 0 || inDay.length > 0 || eventsInDay.some(({ type }) => PROOF_TYPE.test(type));
 }
 
-/** Time since the last reading of the event log after which a report that lacks later events states it. */
+/** Time since the event log was read last after which a report states that it lacks later events. */
 const UNREAD_MS = 60_000;
 
 function notesOf(

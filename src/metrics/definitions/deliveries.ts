@@ -59,6 +59,12 @@ export const DELIVERIES = {
     buckets: ATTEMPT_BUCKETS,
     exemplars: true,
   },
+  refusedRecipients: {
+    name: 'intentwatch_mail_recipients_refused_total',
+    help: 'Recipients that did not get a mail since the mail server refused them for good, while it accepted the mail for others.',
+    type: 'counter',
+    labels: { receiver: 'receivers' },
+  },
   pending: {
     name: 'intentwatch_deliveries_pending',
     help: 'Open deliveries. A receiver that left the config is shown as long as it has a backlog.',

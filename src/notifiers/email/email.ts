@@ -78,7 +78,10 @@ export function secretsOfSmtpUrl(url: Secret): string[] {
 }
 
 /** The part of an attempt's result that follows from the server's reply. */
-export type SmtpOutcome = Pick<AttemptResult, 'outcome' | 'smtpCode' | 'reason' | 'answer' | 'remaining'>;
+export type SmtpOutcome = Pick<
+  AttemptResult,
+  'outcome' | 'smtpCode' | 'reason' | 'answer' | 'remaining' | 'refused'
+>;
 
 /** Commands that carry the message. A refusal of any other is about the connection or our login. */
 const MESSAGE_COMMANDS: ReadonlySet<string> = new Set(['MAIL FROM', 'RCPT TO', 'DATA']);
@@ -88,7 +91,7 @@ const NOT_ABOUT_THE_MESSAGE: ReadonlySet<number> = new Set([503, 530, 534, 535, 
 
 /**
  * Classifies a message that the server accepted. A recipient refused for now makes the attempt fail, and the next one is for
- * those alone. A recipient refused for good is only reported.
+ * those alone. A recipient refused for good is reported and counted.
  */
 function classifyAccepted(info: SMTPSentMessageInfo, limiter: TextLimiter): SmtpOutcome {
   const refusals = (info.rejectedErrors ?? []).map(readSmtpError);
@@ -108,6 +111,7 @@ function classifyAccepted(info: SMTPSentMessageInfo, limiter: TextLimiter): Smtp
     reason: limiter.reason(words),
     answer: limiter.answer(refusal?.response ?? info.response),
     ...remainingOf(refusals),
+    ...refusedOf(refusals),
   };
 }
 
@@ -125,6 +129,8 @@ function classifyError(error: unknown, limiter: TextLimiter): SmtpOutcome {
     reason: limiter.reason(words),
     answer: limiter.answer(response),
     ...remainingOf(refusals),
+    // A message that is rejected as a whole becomes a dead letter.
+    ...(isRefused ? {} : refusedOf(refusals)),
   };
 }
 
@@ -151,6 +157,11 @@ function refusalsIn(errors: readonly unknown[]): Refusal[] {
 function remainingOf(refusals: readonly SmtpError[]): { remaining?: string[] } {
   const remaining = refusals.filter(isForNow).flatMap(({ recipient }) => recipient ?? []);
   return remaining.length === 0 ? {} : { remaining };
+}
+
+function refusedOf(refusals: readonly SmtpError[]): { refused?: number } {
+  const refused = refusals.filter((one) => !isForNow(one)).length;
+  return refused === 0 ? {} : { refused };
 }
 
 function isForNow({ code }: SmtpError): boolean {

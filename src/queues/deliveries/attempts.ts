@@ -168,17 +168,18 @@ export function cutAnswer(answer: string): string {
   return characters.length <= ANSWER_STORED ? answer : `${characters.slice(0, ANSWER_STORED).join('')}…`;
 }
 
-/** The end of a message: its deliveries, the one that leads it, and its attempt. */
+/** The end of a message: its deliveries, the one that leads it, its attempt, and the recipients refused for good in it. */
 export type MessageEnd = {
   deliveries: readonly PendingDelivery[];
   lead: PendingDelivery;
   ended: EndedAttempt;
+  refused: number;
 };
 
 /** Emits and logs an attempt, the outcome of its deliveries, and the move of their receiver. */
 export function reportRecorded(
   receiver: string,
-  { deliveries, lead, ended: { attempt, nowMs } }: MessageEnd,
+  { deliveries, lead, ended: { attempt, nowMs }, refused }: MessageEnd,
   { outcome, moved }: Recorded,
   { signals, log }: { signals: Signals; log: Logger },
 ): void {
@@ -192,8 +193,10 @@ export function reportRecorded(
     outcome: result,
     durationSeconds,
     reason,
+    refused,
   });
-  const level = outcome === 'dead' ? 'error' : result === 'delivered' ? 'info' : 'warn';
+  const isFine = result === 'delivered' && refused === 0;
+  const level = outcome === 'dead' ? 'error' : isFine ? 'info' : 'warn';
   const line = {
     ...about,
     eventType: loggedType(about.eventType, lead.event?.data.status ?? null),

@@ -116,6 +116,7 @@ export async function runDelivery(
     deliveries: sent.deliveries,
     lead: sent.lead,
     ended: endOf(sent, attempt, { clock, receiver: runner.receiver }),
+    refused: attempt.result.refused ?? 0,
     isPartial: sent.deliveries.length < message.deliveries.length,
   };
 }
@@ -274,7 +275,7 @@ async function recordMissing(
     process: null,
     nowMs: nowBy(clock),
   };
-  await runner.record({ deliveries: [delivery], lead: delivery, ended });
+  await runner.record({ deliveries: [delivery], lead: delivery, ended, refused: 0 });
 }
 
 type SendDecision = Extract<BatchDecision, { do: 'send' }>;
