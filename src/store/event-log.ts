@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { z } from 'zod';
 import { BoundedMap, CACHES } from '../domain/caches.ts';
 import type { SubjectId } from '../domain/subjects/subject.ts';
 import type { RedisClient } from './commands.ts';
@@ -12,7 +13,7 @@ import {
 } from './log-entry.ts';
 import { unpack, unpackedBytes } from './packed.ts';
 import { scripts } from './scripts.ts';
-import { RedisStore } from './stored.ts';
+import { JSON_TEXT, RedisStore } from './stored.ts';
 import { unmatchedBefore } from './undelivered.ts';
 
 /**
@@ -199,8 +200,18 @@ function namesOf(fields: readonly string[]): { event: string; subject: string } 
   const event = textOf('kind') === 'subscribers' ? '' : unpack(textOf('event'));
   return {
     event: /^{"id":"([^"]+)"/.exec(event)?.[1] ?? '',
-    subject: /"subject":{"kind":"[^"]*","id":"([^"]*)"/.exec(event)?.[1] ?? '',
+    subject: subjectIn(event),
   };
+}
+
+/** An upstream chooses the ids of unknown kinds: one may have quotes and backslashes. */
+const SUBJECT = /"subject":{"kind":"[^"\\]*","id":("(?:[^"\\]|\\.)*")/;
+
+const SUBJECT_TEXT = JSON_TEXT.pipe(z.string());
+
+function subjectIn(event: string): string {
+  const [, id] = SUBJECT.exec(event) ?? [];
+  return SUBJECT_TEXT.safeParse(id).data ?? '';
 }
 
 function isSame(one: readonly string[], other: readonly string[]): boolean {

@@ -20,17 +20,22 @@ beforeEach(() => {
 
 afterEach(() => redis.disconnect());
 
-async function store(atMs: number, outcome: 'delivered' | 'dead' | 'pending', replay = ''): Promise<string> {
+async function store(
+  atMs: number,
+  outcome: 'delivered' | 'dead' | 'pending',
+  replay = '',
+  subject = SUBJECT,
+): Promise<string> {
   const id = `evt_${atMs}`;
   const event = JSON.stringify({
     id,
     type: 'intent.filled',
-    data: { subject: { kind: 'intent', id: SUBJECT } },
+    data: { subject: { kind: subject.split(':')[0], id: subject } },
   });
   await redis.xadd(keys.events, `${atMs}-0`, 'v', '1', 'kind', 'event', 'event', event, 'claimKeys', '[]');
   const delivery = replay === '' ? id : `${id}~${replay}`;
   await redis.hset(keys.delivery('hook', delivery), { outcome, entry: `${atMs}-0`, claimKeys: '[]' });
-  await redis.set(`${keys.last('hook')}${replay}:${SUBJECT}`, delivery);
+  await redis.set(`${keys.last('hook')}${replay}:${subject}`, delivery);
   if (outcome === 'dead') await redis.zadd(keys.dead('hook'), atMs + 500, delivery);
   if (outcome === 'pending') await redis.zadd(keys.pending('hook'), atMs, delivery);
   if (replay !== '') await redis.zadd(keys.replaysOf(id), 0, `hook ${replay}`);
@@ -52,6 +57,17 @@ test('the outcomes of deliveries are removed with their event, those of resends 
   expect(await redis.exists(`${keys.last('hook')}r1:${SUBJECT}`)).toBe(0);
   expect(await redis.get(`${keys.last('hook')}:${SUBJECT}`)).toBe(retained);
   expect(await events.trimmed()).toBe('1500-0');
+});
+
+test.each([
+  'swap:a"b',
+  'swap:a\\',
+  'swap:\u2028"}',
+  'swap:é',
+])('what is stored of the subject %s is removed with its event', async (subject) => {
+  await store(1_000, 'delivered', '', subject);
+  expect(await events.trim(1_600, ['hook'])).toEqual({ trimmed: 1, more: false });
+  expect(await redis.keys(`${keys.prefix}:*swap*`)).toEqual([]);
 });
 
 test('the log is not trimmed beyond an event of which a delivery is open', async () => {
