@@ -90,6 +90,8 @@ export type SignalMap = {
   'books.fed': [{ ingested: number; readMs: number }];
   'books.broken': [{ kind: BreakKind }];
   'books.failed': [{ reason: string }];
+  /** A day was mailed, or `skipped`; a try `failed`; a recipient is `dead`: it does not get the mail. */
+  'books.mail': [{ outcome: 'sent' | 'failed' | 'dead' | 'skipped' }];
   /** The config file was read: its state against the running config, and its removals where they are many. */
   'config.moved': [{ state: (typeof FILE_STATES)[number]; atMs: number; removal: RemovedCounts | null }];
   /** The clocks were compared; `isHeld`: reminders and book closings wait for them. */

@@ -9,6 +9,7 @@ import { type Refusal, refusalsBeside, refusalsOf, secretsOfSmtpUrl } from '../n
 import { mailId } from '../notifiers/email/message.ts';
 import { type MailTransport, openMailTransport } from '../notifiers/email/transport.ts';
 import { limiterWithout } from '../notifiers/printable.ts';
+import type { Signals } from '../signals.ts';
 import type { Place } from './book-store.ts';
 import { sumsCsv, transfersCsv } from './formats/csv.ts';
 import { count, reportHtml, reportText, titleOf } from './formats/report.ts';
@@ -38,6 +39,7 @@ export type DailyReportDeps = {
   smtp: SmtpConfig;
   report: { atMinute: number; to: string[] };
   zone: string;
+  signals: Signals;
   log: Logger;
 };
 
@@ -104,7 +106,7 @@ export class DailyReportMailer {
 
   /** `eventLog`: name of the event log, which no other installation has. */
   async #sendOne(day: Day, { nowMs, eventLog }: { nowMs: number; eventLog: string }): Promise<void> {
-    const { reader, report: wanted, smtp, log } = this.#deps;
+    const { reader, report: wanted, smtp, signals, log } = this.#deps;
     const report = await reader.report({ day: day.day, zone: day.zone }, nowMs).catch((error: unknown) => {
       if (error instanceof NoBooksError) return error;
       throw error;
@@ -112,6 +114,7 @@ export class DailyReportMailer {
     if (report instanceof NoBooksError) {
       // The books have removed it meanwhile: no later try finds it, and those of other days go on.
       await this.#note(day, 'skipped');
+      signals.emit('books.mail', { outcome: 'skipped' });
       log.error({ day: day.day, reason: report.message }, 'books.mail_skipped');
       return;
     }
@@ -141,6 +144,7 @@ export class DailyReportMailer {
       refusals = refusalsOf(error);
       if (refusals.length === 0) {
         const reason = limiter.reason(error instanceof Error ? error.message : String(error));
+        signals.emit('books.mail', { outcome: 'failed' });
         log.error({ day: day.day, reason }, 'books.mail_failed');
         return;
       }
@@ -155,10 +159,13 @@ export class DailyReportMailer {
         recipient: wanted.to.indexOf(recipient) + 1,
         reason: limiter.reason(words),
       };
-      log.error(line, state === 'dead' ? 'books.mail_dead' : 'books.mail_failed');
+      const isDead = state === 'dead';
+      signals.emit('books.mail', { outcome: isDead ? 'dead' : 'failed' });
+      log.error(line, isDead ? 'books.mail_dead' : 'books.mail_failed');
     }
     if (answers.some(({ state }) => state === 'refused')) return;
     await this.#note(day, 'sent');
+    signals.emit('books.mail', { outcome: 'sent' });
     log.info(
       { day: day.day, transfers: report.transfers.length, exceptions: report.exceptions.length },
       'books.mailed',

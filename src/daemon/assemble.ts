@@ -222,7 +222,7 @@ function assembleBooks(
   const reportMailer =
     report === null || smtp === null
       ? null
-      : new DailyReportMailer({ database, reader, smtp, report, zone, log });
+      : new DailyReportMailer({ database, reader, smtp, report, zone, signals, log });
   const sources = { ...stores, directory };
   return {
     books: new Books({

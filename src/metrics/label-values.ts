@@ -56,6 +56,13 @@ export const DELIVERY_OUTCOMES = words<SignalMap['delivery.ended'][0]['outcome']
   dead: true,
 });
 
+export const MAIL_OUTCOMES = words<SignalMap['books.mail'][0]['outcome']>({
+  sent: true,
+  failed: true,
+  dead: true,
+  skipped: true,
+});
+
 /** The end states of a check. */
 export const PROOF_STATES = CHECK_STATES.filter((state) => state !== 'waiting');
 

@@ -124,6 +124,7 @@ export function recordSignals(
   });
   on('books.fed', ({ readMs }) => metrics.set('booksRead', {}, readMs / 1_000));
   on('books.broken', ({ kind }) => metrics.count('booksBreaks', { kind }));
+  on('books.mail', ({ outcome }) => metrics.count('booksMails', { outcome }));
   on('books.failed', () => metrics.count('booksFailures', {}));
   on('receiver.events-dropped', ({ receiver, count }) => metrics.count('dropped', { receiver }, count));
 

@@ -63,7 +63,7 @@ async function stage() {
     checked: new Set(),
   });
   const smtp = { url: new Secret(mailbox.url), from: 'transfers@example.com' };
-  const reportMailer = new DailyReportMailer({ database, reader, smtp, report, zone: 'UTC', log });
+  const reportMailer = new DailyReportMailer({ database, reader, smtp, report, zone: 'UTC', signals, log });
   const config = { ...rules, url: null, hasTls: false, timeZone: 'UTC', report };
   const books = new Books({
     config,

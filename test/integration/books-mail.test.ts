@@ -7,6 +7,7 @@ import { reportHtml } from '../../src/books/formats/report.ts';
 import { BooksReader } from '../../src/books/reader.ts';
 import { COMMON_NAMES } from '../../src/domain/transfers/chains.ts';
 import { Secret } from '../../src/secret.ts';
+import { Signals } from '../../src/signals.ts';
 import { BooksStage, DAY_MS, FIRST_MS } from '../support/books-stage.ts';
 import { Mailbox } from '../support/mailbox.ts';
 import { opening } from '../support/opening.ts';
@@ -28,6 +29,9 @@ async function stage(to = ['treasury@example.com']) {
   }
   const mailbox = await started(new Mailbox());
   const logged: { msg: string; recipient?: number }[] = [];
+  const signals = new Signals();
+  const outcomes: string[] = [];
+  signals.on('books.mail', ({ outcome }) => outcomes.push(outcome));
   const reportMailer = (reader = books.reader()): DailyReportMailer => {
     const made = new DailyReportMailer({
       database: books.database,
@@ -35,12 +39,13 @@ async function stage(to = ['treasury@example.com']) {
       smtp: { url: new Secret(mailbox.url), from: 'Intentwatch <transfers@example.com>' },
       report: { atMinute: 7 * 60, to },
       zone: 'UTC',
+      signals,
       log: pino({ base: null }, { write: (line: string) => void logged.push(JSON.parse(line)) }),
     });
     later(() => made.close());
     return made;
   };
-  return { books, mailbox, reportMailer, logged };
+  return { books, mailbox, reportMailer, logged, outcomes };
 }
 
 test('mails each closed day once, from any process, and makes up for missed mails', async () => {
@@ -131,19 +136,20 @@ describe('of two recipients', () => {
   });
 
   test('gives up one that is refused for now for three days', async () => {
-    const { books, mailbox, reportMailer, logged } = await stage(TO);
+    const { books, mailbox, reportMailer, logged, outcomes } = await stage(TO);
     await books.close(DAY_MS);
     mailbox.refuse = (address) => (isAudit(address) ? { code: 451, text: 'later' } : null);
     await reportMailer().send(nowMs, books.place);
     await reportMailer().send(nowMs + 3 * DAY_MS, books.place);
     await reportMailer().send(nowMs + 3 * DAY_MS + 130_000, books.place);
     expect(logged.map(({ msg }) => msg)).toEqual(['books.mail_failed', 'books.mail_dead', 'books.mailed']);
+    expect(outcomes).toEqual(['failed', 'dead', 'sent']);
     expect(mailbox.recipients).toEqual([['treasury@example.com']]);
   });
 });
 
 test('skips a missed report whose day the books have removed, and sends the others', async () => {
-  const { books, mailbox, reportMailer } = await stage();
+  const { books, mailbox, reportMailer, outcomes } = await stage();
   await books.close(DAY_MS);
   const atSeven = FIRST_MS + 7 * HOUR_MS;
   await reportMailer().send(atSeven + DAY_MS, books.place);
@@ -154,6 +160,7 @@ test('skips a missed report whose day the books have removed, and sends the othe
   await reportMailer(reader).send(atSeven + 4 * DAY_MS + HOUR_MS, books.place);
   const days = mailbox.mails.map(({ subject }) => /\d{4}-\d{2}-\d{2}/.exec(subject ?? '')?.[0]);
   expect(days).toEqual(['2026-11-21', '2026-11-24']);
+  expect(outcomes).toContain('skipped');
 });
 
 test('names the place of the rows in the mail of a very big day, and attaches the sums alone', async () => {

@@ -41,6 +41,7 @@ test(
       IntentwatchRecipientsRefused: 'mail_recipients_refused_total{receiver="backend"}',
       IntentwatchEventsDropped: 'events_dropped_total{receiver="backend"}',
       IntentwatchProofLogGap: 'proof_log_gaps_total{}',
+      IntentwatchBooksMailFailing: 'books_mails_total{outcome="dead"}',
       IntentwatchBooksBroken: 'books_breaks_total{kind="lost"}',
     };
     const series = Object.values(found).map((name) => `intentwatch_${name.replace('{', `{${fresh},`)}`);

@@ -101,6 +101,10 @@ export function calls(outcome: string): string {
   return `intentwatch_rpc_calls_total{${JOB},chain="8453",endpoint="own",outcome="${outcome}"}`;
 }
 
+export function booksMails(outcome: string): string {
+  return `intentwatch_books_mails_total{${JOB},outcome="${outcome}"}`;
+}
+
 export function attempts(outcome: string): string {
   return `intentwatch_delivery_attempts_total{${JOB},receiver="backend",outcome="${outcome}"}`;
 }
@@ -134,6 +138,8 @@ export const HEALTHY: Series = {
   [LAGS]: '0+10x120',
   [BOOKS_FAILURES]: '0x120',
   [BOOKS_BREAKS]: '0x120',
+  [booksMails('failed')]: '0x10 1x110',
+  [booksMails('dead')]: '0x120',
   [`intentwatch_books_read_timestamp_seconds{${JOB}}`]: '0+60x20 1200x100',
   [WAITING]: '7200x120',
   [GAPS]: '0x120',

@@ -8,7 +8,7 @@ import {
 } from '../../domain/transfers/transfer-move.ts';
 import { CHECK_STATES } from '../../store/check-record.ts';
 import type { Definition } from '../definition.ts';
-import { EVENT_TYPE_WORDS, PROOF_STATES, RPC_OUTCOMES } from '../label-values.ts';
+import { EVENT_TYPE_WORDS, MAIL_OUTCOMES, PROOF_STATES, RPC_OUTCOMES } from '../label-values.ts';
 
 const DETECTION_BUCKETS = [0.25, 0.5, 1, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600, 1_800, 3_600];
 
@@ -107,6 +107,12 @@ export const BOOKS = {
     help: 'How often the event log did not go on as the books knew it: another log, entries that had left it, or an entry that was lost.',
     type: 'counter',
     labels: { kind: BREAKS },
+  },
+  booksMails: {
+    name: 'intentwatch_books_mails_total',
+    help: 'Mails of the books: days that were `sent` or `skipped`, tries that `failed`, and recipients that are `dead`: these do not get it.',
+    type: 'counter',
+    labels: { outcome: MAIL_OUTCOMES },
   },
   booksFailures: {
     name: 'intentwatch_books_failures_total',
