@@ -86,6 +86,8 @@ export type SignalMap = {
   'relay.stopped': [{ stopped: boolean }];
   'store.foreign': [ForeignEntry];
   'relay.quarantined': [{ entry: string }];
+  /** An error that neither the upstream nor a receiver made. What failed is tried again. */
+  'error.internal': [{ part: InternalPart }];
   'repair.done': [{ what: RepairKind; subject: string }];
   'books.fed': [{ ingested: number; readMs: number }];
   'books.broken': [{ kind: BreakKind }];
@@ -107,6 +109,9 @@ export type SignalMap = {
 
 /** A typed emitter. Listeners decide nothing: the daemon behaves the same without them. */
 export class Signals extends EventEmitter<SignalMap> {}
+
+/** Parts of the daemon whose errors are counted: the first word of their log lines. */
+export type InternalPart = 'poll' | 'dispatch' | 'record' | 'relay' | 'delivery' | 'reconcile';
 
 /** Interval at which skipped records of one reserved kind are logged; the metric counts each. */
 const RESERVED_EVERY_MS = 60_000;

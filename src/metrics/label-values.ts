@@ -6,7 +6,7 @@ import { kindStatuses } from '../domain/subjects/kinds.ts';
 import { SUBJECT_KINDS } from '../domain/subjects/subject.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import type { RawAmount } from '../domain/transfers/money.ts';
-import type { PollOutcome, RecordOutcome, RepairKind, SignalMap } from '../signals.ts';
+import type { InternalPart, PollOutcome, RecordOutcome, RepairKind, SignalMap } from '../signals.ts';
 import { CHECK_STATES } from '../store/check-record.ts';
 import { ENDPOINTS } from '../upstream/client/endpoint.ts';
 import { FAILURE_CODES } from '../upstream/client/failure.ts';
@@ -43,6 +43,15 @@ export const REPAIRS = words<RepairKind>({
   'poll-missing': true,
   'delivery-missing': true,
   'count-wrong': true,
+});
+
+export const INTERNAL_PARTS = words<InternalPart>({
+  poll: true,
+  dispatch: true,
+  record: true,
+  relay: true,
+  delivery: true,
+  reconcile: true,
 });
 
 export const ATTEMPT_OUTCOMES = words<SignalMap['delivery.attempted'][0]['outcome']>({

@@ -91,6 +91,7 @@ export function recordSignals(
   });
   on('store.foreign', ({ what }) => metrics.count('foreign', { what }));
   on('relay.quarantined', () => metrics.count('quarantine', {}));
+  on('error.internal', ({ part }) => metrics.count('internalErrors', { part }));
   on('delivery.opened', ({ receiver }) => metrics.count('opened', { receiver }));
   on('delivery.attempted', ({ receiver, outcome, durationSeconds, eventId, refused }) => {
     metrics.count('attempts', { receiver, outcome });

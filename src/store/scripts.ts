@@ -714,6 +714,7 @@ export const scripts = {
       claims: reply.hash,
       polledAtMs: reply.optional(reply.number),
       promised: reply.text,
+      fault: reply.text,
     }),
   }),
   /**

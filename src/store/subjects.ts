@@ -27,7 +27,8 @@ import { openSumText } from './wallets.ts';
 /**
  * The stored state of a subject: its snapshot, the claims of the subscriptions that still want it, and its last successful
  * poll (Redis time, null for one that is not tracked). `promised` are the promises of its quote, if any. `basis`: it was
- * not read, so that it may only serve a commit, which compares it (`seenAtMs` is null then).
+ * not read, so that it may only serve a commit, which compares it (`seenAtMs` is null then). `fault`: why it cannot be read;
+ * nothing is committed on it.
  */
 export type SubjectEntry = {
   snapshot: Snapshot | null;
@@ -35,6 +36,7 @@ export type SubjectEntry = {
   seenAtMs: number | null;
   promised: Promised | null;
   basis?: Basis;
+  fault?: string;
 };
 
 /** The state of a subject that was never seen. */
@@ -92,9 +94,17 @@ export class SubjectStore extends RedisStore {
     this.entries = new SubjectEntries(redis, keys);
   }
 
-  /** Reads many subjects that a response shows, in one round trip: the untracked ones are stored from now for the retention. */
-  async readShown(subjects: readonly SubjectId[]): Promise<SubjectEntry[]> {
+  /**
+   * Reads many subjects that a response shows, in one round trip: the untracked ones are stored from now for the retention. One
+   * that cannot be read has a `fault`, and concerns no other.
+   */
+  async readEach(subjects: readonly SubjectId[]): Promise<SubjectEntry[]> {
     return this.#read(subjects, { areShown: true, isWhole: true });
+  }
+
+  /** As `readEach`; throws where one cannot be read. */
+  async readShown(subjects: readonly SubjectId[]): Promise<SubjectEntry[]> {
+    return withoutFault(await this.readEach(subjects));
   }
 
   /**
@@ -112,9 +122,9 @@ export class SubjectStore extends RedisStore {
     return isCurrent ? { ...entry, basis: basisOf(stored) } : null;
   }
 
-  /** Reads many subjects in one round trip, without extending their retention. */
+  /** Reads many subjects in one round trip, without extending their retention. Throws where one cannot be read. */
   async peek(subjects: readonly SubjectId[]): Promise<SubjectEntry[]> {
-    return this.#read(subjects, { areShown: false, isWhole: true });
+    return withoutFault(await this.#read(subjects, { areShown: false, isWhole: true }));
   }
 
   async #read(
@@ -132,7 +142,10 @@ export class SubjectStore extends RedisStore {
       });
       stored.forEach((one, index) => {
         const subject = some[index];
-        if (subject !== undefined) entries.set(subject, this.entryOf(subject, one));
+        if (subject === undefined) return;
+        const { fault } = one;
+        const entry = this.entryOf(subject, one);
+        entries.set(subject, fault === '' ? entry : { ...entry, fault });
       });
     }
     return subjects.map((subject) => entries.get(subject) ?? UNSEEN_SUBJECT);
@@ -377,6 +390,16 @@ function parseClaim(key: string, value: string): Claim | null {
 }
 
 /** The reply of a script about a subject; `promised` is "" where nothing is known. */
-type StoredSubject = Awaited<ReturnType<typeof scripts.readSubjects>>[number];
+function withoutFault(entries: SubjectEntry[]): SubjectEntry[] {
+  for (const { fault } of entries) if (fault !== undefined) throw new Error(fault);
+  return entries;
+}
+
+type StoredSubject = {
+  snapshot: { [field: string]: string };
+  claims: { [key: string]: string };
+  polledAtMs: number | null;
+  promised: string;
+};
 
 const PROMISED_TEXT = JSON_TEXT.pipe(PROMISED);

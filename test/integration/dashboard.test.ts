@@ -126,6 +126,7 @@ function emitEverything(signals: Signals): void {
   signals.emit('config.moved', { state: 'running', atMs: Date.now(), removal: null });
   signals.emit('books.fed', { ingested: 3, readMs: Date.now() });
   signals.emit('books.broken', { kind: 'lost' });
+  signals.emit('error.internal', { part: 'poll' });
   signals.emit('books.mail', { outcome: 'sent' });
   signals.emit('books.failed', { reason: 'Postgres is away' });
   signals.emit('delivery.opened', delivery);

@@ -121,6 +121,10 @@ export const TROUBLES: Record<string, { differs: Series; afterMinutes: number }>
   IntentwatchProofsWaiting: { differs: { [WAITING]: '90000x120' }, afterMinutes: 16 },
   IntentwatchProofLogGap: { differs: { [GAPS]: '0x10 1x110' }, afterMinutes: 12 },
   IntentwatchBooksFailing: { differs: { [BOOKS_FAILURES]: '0+1x120' }, afterMinutes: 45 },
+  IntentwatchInternalErrors: {
+    differs: { [`intentwatch_internal_errors_total{${JOB},part="record"}`]: '0+1x120' },
+    afterMinutes: 30,
+  },
   IntentwatchBooksMailFailing: { differs: { [booksMails('failed')]: '0+0.5x120' }, afterMinutes: 30 },
   IntentwatchBooksBroken: { differs: { [BOOKS_BREAKS]: '0x10 1x110' }, afterMinutes: 12 },
   IntentwatchRpcFailing: { differs: { [calls('failed')]: '0+20x120' }, afterMinutes: 20 },

@@ -140,6 +140,7 @@ export const HEALTHY: Series = {
   [BOOKS_BREAKS]: '0x120',
   [booksMails('failed')]: '0x10 1x110',
   [booksMails('dead')]: '0x120',
+  [`intentwatch_internal_errors_total{${JOB},part="record"}`]: '0x10 1x110',
   [`intentwatch_books_read_timestamp_seconds{${JOB}}`]: '0+60x20 1200x100',
   [WAITING]: '7200x120',
   [GAPS]: '0x120',

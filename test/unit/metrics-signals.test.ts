@@ -226,6 +226,7 @@ const CASES: { [Name in keyof SignalMap]: { emitted: SignalMap[Name][0]; moves: 
     emitted: { kind: 'lost' },
     moves: { 'books_breaks_total{kind="lost"}': 1 },
   },
+  'error.internal': { emitted: { part: 'record' }, moves: { 'internal_errors_total{part="record"}': 1 } },
   'books.mail': { emitted: { outcome: 'dead' }, moves: { 'books_mails_total{outcome="dead"}': 1 } },
   'books.failed': { emitted: { reason: 'Postgres is away' }, moves: { books_failures_total: 1 } },
   'receiver.events-dropped': {

@@ -6,6 +6,7 @@ import { HEALTH_STATES } from '../../store/health.ts';
 import { UNSWEPT_STATES } from '../../store/wallets.ts';
 import type { Definition } from '../definition.ts';
 import {
+  INTERNAL_PARTS,
   POLL_OUTCOMES,
   QUEUE_STATES,
   RECORD_OUTCOMES,
@@ -83,6 +84,12 @@ export const POLLING = {
     type: 'histogram',
     labels: { endpoint_group: ENDPOINT_GROUPS },
     buckets: LAG_BUCKETS,
+  },
+  internalErrors: {
+    name: 'intentwatch_internal_errors_total',
+    help: 'Errors that neither the upstream nor a receiver made, such as one of Redis. What failed is tried again.',
+    type: 'counter',
+    labels: { part: INTERNAL_PARTS },
   },
   pollCrashes: {
     name: 'intentwatch_poll_crashes_total',

@@ -313,7 +313,10 @@ export class DeliveryWorker {
       if (typeof sent === 'number') await this.#release(ids, sent);
     } catch (error) {
       const isCut = this.#cut.signal.aborted;
-      if (!isCut) this.#deps.log.error({ delivery: claimed[0].id, error }, 'delivery.error');
+      if (!isCut) {
+        this.#deps.log.error({ delivery: claimed[0].id, error }, 'delivery.error');
+        this.#deps.signals.emit('error.internal', { part: 'delivery' });
+      }
       await this.#release(ids, isCut ? null : ERROR_RETRY_MS).catch(() => undefined);
     }
     if (sent === null || typeof sent === 'number') this.#settle(ids);
@@ -367,8 +370,10 @@ export class DeliveryWorker {
 
   #failed(error: unknown): void {
     // A delivery claimed meanwhile is not held: the next claim queues it.
-    if (this.#state === 'running')
+    if (this.#state === 'running') {
       this.#deps.log.error({ receiver: this.#receiver.name, error }, 'delivery.error');
+      this.#deps.signals.emit('error.internal', { part: 'delivery' });
+    }
     this.#checkIn(ERROR_RETRY_MS);
   }
 

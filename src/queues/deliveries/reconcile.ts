@@ -156,7 +156,7 @@ export class Reconcile {
       isShared: true,
       run: () => this.#round(),
       onError: (error) => {
-        deps.log.error({ error }, 'reconcile.error');
+        this.#noteError(error);
         return this.#wait();
       },
     });
@@ -200,7 +200,7 @@ export class Reconcile {
       if (checked.status === 'rejected') throw checked.reason;
       this.#lastRoundMs = Date.now();
     } catch (error) {
-      if (!this.#rounds.isClosed) this.#deps.log.error({ error }, 'reconcile.error');
+      if (!this.#rounds.isClosed) this.#noteError(error);
     } finally {
       this.#checkDueMs = performance.now() + sharedWaitMs(EVERY_MS);
     }
@@ -336,6 +336,11 @@ export class Reconcile {
   #report(what: 'delivery-missing' | 'count-wrong', subject: string): void {
     this.#deps.signals.emit('repair.done', { what, subject });
     this.#deps.log.warn({ what, subject }, 'repair.done');
+  }
+
+  #noteError(error: unknown): void {
+    this.#deps.log.error({ error }, 'reconcile.error');
+    this.#deps.signals.emit('error.internal', { part: 'reconcile' });
   }
 
   async close(): Promise<void> {

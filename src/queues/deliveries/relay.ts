@@ -66,6 +66,7 @@ export class Relay {
       run: async () => ({ waitMs: await this.#run() }),
       onError: (error) => {
         deps.log.error({ error }, 'relay.error');
+        deps.signals.emit('error.internal', { part: 'relay' });
         return { waitMs: ERROR_RETRY_MS };
       },
     });
@@ -203,6 +204,7 @@ export class Relay {
   #note(receiver: string, error: unknown): void {
     if (this.#relaying.isClosed) return;
     this.#deps.log.error({ receiver, error }, 'relay.error');
+    this.#deps.signals.emit('error.internal', { part: 'relay' });
     this.#failed.set(receiver, performance.now() + ERROR_RETRY_MS);
   }
 

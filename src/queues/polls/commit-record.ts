@@ -52,6 +52,7 @@ export async function commitRecord(
   entry: SubjectEntry,
   observation: RecordContext,
 ): Promise<IngestedRecord> {
+  if (entry.fault !== undefined) throw new Error(entry.fault);
   const ingested = await ingestRecord(deps, record, entry, observation);
   if (ingested.outcome === 'outdated') return ingested;
   noteEstimate(deps, record, entry.promised);

@@ -218,6 +218,7 @@ export class Dispatcher {
     const reason = error instanceof Error ? error.message : String(error);
     this.#failing = { sinceMs: this.#failing?.sinceMs ?? performance.now(), reason };
     this.#deps.log.error({ endpointGroup: this.#options.endpointGroup, error }, 'dispatch.error');
+    this.#deps.signals.emit('error.internal', { part: 'dispatch' });
     return ERROR_RETRY_MS;
   }
 

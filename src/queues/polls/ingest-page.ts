@@ -76,7 +76,7 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
   );
   if (outdated.length > 0) {
     const records = outdated.flatMap((index) => once[index] ?? []);
-    const states = await deps.stores.subjects.readShown(records.map(({ subject }) => subject));
+    const states = await deps.stores.subjects.readEach(records.map(({ subject }) => subject));
     const committed = await commitAll(deps, page, { records, states, claims });
     for (const [index, result] of committed.entries()) results[outdated[index] ?? -1] = result;
   }
@@ -87,6 +87,7 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
   results.forEach((result, index) => {
     if (result.status === 'fulfilled') return;
     deps.log.error({ subject: once[index]?.subject, error: result.reason }, 'record.not_stored');
+    deps.signals.emit('error.internal', { part: 'record' });
   });
   const behind = once.filter((_, index) => {
     const result = results[index];
@@ -96,7 +97,9 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
   if (requested.length > 0) await deps.stores.plan.recheck(requested);
 
   const isNew = new Set(
-    once.filter((_, index) => states[index]?.snapshot === null).map(({ subject }) => subject),
+    once
+      .filter((_, index) => states[index]?.snapshot === null && states[index]?.fault === undefined)
+      .map(({ subject }) => subject),
   );
   // A transfer between two watched wallets may be known through the other one, and is still new to this wallet's pages.
   const claimKeys = new Set(start.claims.map(({ key }) => key));
@@ -180,7 +183,7 @@ async function statesOf(
     return subjects.recall(subject, { status, mayBeNew });
   });
   const unread = records.filter((_, index) => recalled[index] === null);
-  const read = (await subjects.readShown(unread.map(({ subject }) => subject))).values();
+  const read = (await subjects.readEach(unread.map(({ subject }) => subject))).values();
   return recalled.map((state) => state ?? read.next().value ?? UNSEEN_SUBJECT);
 }
 

@@ -61,7 +61,7 @@ async function storePollable(
   { records, nowMs }: { records: readonly UpstreamRecord[]; nowMs: number },
 ): Promise<void> {
   const { once, again } = separate(records.filter(({ subject }) => isPollable(subject)));
-  const entries = await deps.stores.subjects.readShown(once.map(({ subject }) => subject));
+  const entries = await deps.stores.subjects.readEach(once.map(({ subject }) => subject));
   const results = await Promise.allSettled(
     once.map((record, index) =>
       storeOne(deps, start, { record, entry: entries[index] ?? UNSEEN_SUBJECT, nowMs }),
@@ -72,6 +72,7 @@ async function storePollable(
     if (result.status === 'fulfilled')
       return result.value === 'stale' && subject !== undefined ? [subject] : [];
     deps.log.error({ subject, error: result.reason }, 'record.not_stored');
+    deps.signals.emit('error.internal', { part: 'record' });
     return [];
   });
   const requested = [...new Set([...stale, ...again])];

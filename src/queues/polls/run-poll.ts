@@ -93,7 +93,10 @@ async function runPoll(
     token = start.token;
     dispatcher.hold({ claimedToken, member, token });
     const polled = await poll(start, runner, signal).catch((error: unknown): Polled => {
-      if (!signal.aborted) deps.log.error({ member, error }, 'poll.error');
+      if (!signal.aborted) {
+        deps.log.error({ member, error }, 'poll.error');
+        deps.signals.emit('error.internal', { part: 'poll' });
+      }
       const next = { ...AT_ONCE, restMs: signal.aborted ? 0 : ERROR_RETRY_MS };
       return { end: 'back', next, observed: NOTHING_OBSERVED, outcome: 'aborted' };
     });
@@ -101,6 +104,7 @@ async function runPoll(
   } catch (error) {
     // The claim returns to the plan by its lease: Redis is away, and no failure is counted.
     deps.log.warn({ member, error }, 'poll.not_ended');
+    deps.signals.emit('error.internal', { part: 'poll' });
   } finally {
     dispatcher.release({ claimedToken, member, token });
   }

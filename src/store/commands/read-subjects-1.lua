@@ -12,17 +12,16 @@
     promised       text     key of the promises of quotes to intents
     subjects       ...text  subject ids
 
-  returns list of [snapshot hash, claims hash, polledAtMs number?, promised text]
+  returns list of [snapshot hash, claims hash, polledAtMs number?, promised text, fault text]
     For each subject its fields, its claims, the time of its last successful poll, and the promise of its quote or "".
+    fault: why its keys could not be read; "" where they were
 ]]
 -- @include claims
 -- @include confirmed-time
 -- @include ended
 -- @include shorten
 -- @include compact
-local replies = {}
-for i = 1, #ARGV.subjects do
-  local subject = ARGV.subjects[i]
+local function readOne(subject)
   local kind = string.match(subject, '^([^:]*):')
   local key = ARGV.subjectPrefix .. subject
   local prefix = prefixOf(key, subject)
@@ -40,11 +39,20 @@ for i = 1, #ARGV.subjects do
     local _, compactFields, compactClaims = readCompact(prefix, subject)
     if compactFields then fields, claims = compactFields, isWhole and compactClaims or {} end
   end
-  replies[#replies + 1] = {
+  return {
     fields,
     claims,
     isWhole and redis.call('ZSCORE', KEYS.plan .. ':polled:' .. kind, subject) or '',
     isWhole and redis.call('HGET', ARGV.promised, subject) or '',
+    '',
   }
+end
+
+local replies = {}
+for i = 1, #ARGV.subjects do
+  -- What is wrong with the keys of one subject concerns no other.
+  local isRead, reply = pcall(readOne, ARGV.subjects[i])
+  if not isRead then reply = { {}, {}, '', '', type(reply) == 'table' and reply.err or tostring(reply) } end
+  replies[i] = reply
 end
 return replies

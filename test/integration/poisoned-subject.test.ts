@@ -1,0 +1,50 @@
+import { expect, inject, test } from 'vitest';
+import { intentId } from '../../src/domain/subjects/subject.ts';
+import { Signals } from '../../src/signals.ts';
+import { connect, disconnect } from '../../src/store/connection.ts';
+import { Keys } from '../../src/store/keys.ts';
+import { startDaemon, testPrefix } from '../support/daemon.ts';
+import { eventually } from '../support/eventually.ts';
+import { Hook } from '../support/hook.ts';
+import { opening } from '../support/opening.ts';
+import { hashOf, intentRecord, ScriptedUpstream } from '../support/scripted-upstream.ts';
+
+const open = opening();
+const ADDRESS = '0x1111111111111111111111111111111111111111';
+const BAD = intentId(hashOf(2));
+
+test.each<[string, (keys: Keys) => string]>([
+  ['state', (keys) => keys.subject(BAD)],
+  ['set of claims', (keys) => keys.claims(BAD)],
+])('a transfer whose %s has another type holds up no other, is counted, and is stored once that has gone', async (_, keyOf) => {
+  // What has changed lately is committed without a read.
+  const updatedAt = Math.floor(Date.now() / 1_000) - 3_600;
+  const records = [1, 2, 3].map((number) => intentRecord(hashOf(number), 'filled', updatedAt));
+  const upstream = await open.started(new ScriptedUpstream(() => ({ records })));
+  const hook = await open.started(new Hook());
+  const prefix = testPrefix();
+  const keys = new Keys(prefix);
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  open.later(() => disconnect(redis));
+  await redis.set(keyOf(keys), 'x');
+  const committed: string[] = [];
+  const signals = new Signals();
+  signals.on('event.committed', ({ event }) => committed.push(event.data.subject.id));
+  const config = {
+    baseUrl: upstream.url,
+    redisUrl: inject('redisUrl'),
+    prefix,
+    receivers: { backend: { url: hook.url } },
+    subscriptions: [{ name: 's', wallets: [ADDRESS], history: 'emit', receivers: ['backend'] }],
+  };
+  const { daemon } = await startDaemon(config, undefined, signals);
+  open.later(() => daemon.close());
+  await eventually('the others are stored', async () => committed.length >= 2);
+  await eventually('the errors are counted', async () => {
+    const metrics = await (await fetch(`${daemon.url}/metrics`)).text();
+    return /^intentwatch_internal_errors_total\{part="record"\} [1-9]/m.test(metrics);
+  });
+  await redis.del(keyOf(keys));
+  await eventually('it is stored', async () => committed.includes(BAD));
+  expect(committed.sort()).toEqual([1, 2, 3].map((number) => intentId(hashOf(number))).sort());
+});
