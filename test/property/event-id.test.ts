@@ -61,6 +61,36 @@ test('a state without a time of its own has another id after a restore', () => {
   expect(again?.id).not.toBe(first?.id);
 });
 
+test('a state that is reported once more has the id and the epoch of its last report, and no further mark', () => {
+  const report = fc.record({
+    state: fc.integer({ min: 0, max: 4 }),
+    restoredIn: fc.constantFrom(null, null, 2, 3),
+    isAgain: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(report, { minLength: 2, maxLength: 30 }), (reports) => {
+      const last = new Map<number, EventIdentity>();
+      let emitted: readonly string[] = [];
+      for (const { state, restoredIn, isAgain: mayRepeat } of reports) {
+        const before = last.get(state);
+        const isAgain = mayRepeat && before !== undefined;
+        const named = { subject: SUBJECT, type: `intent.s${state}`, record: { status: `s${state}` } };
+        const identity = identify(named, { emitted, restoredIn: isAgain ? null : restoredIn, isAgain });
+        if (isAgain) {
+          expect(identity).toMatchObject({ id: before.id, restoredIn: before.restoredIn, isNew: false });
+          expect([...identity.emitted].sort()).toEqual([...emitted].sort());
+        } else {
+          expect(identity).toMatchObject({ restoredIn, isNew: true });
+          expect([...last.values()].map(({ id }) => id)).not.toContain(identity.id);
+        }
+        last.set(state, identity);
+        emitted = identity.emitted;
+      }
+    }),
+    { numRuns: 500 },
+  );
+});
+
 test('the flag and the payment are parts of the id', () => {
   const state = { subject: SUBJECT, type: 'intent.overdue', record: {} };
   const none = { emitted: [], restoredIn: null };

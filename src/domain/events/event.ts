@@ -33,8 +33,16 @@ type NamedState = {
   payment?: string;
 };
 
-/** The id of an event, and the marks of its subject's events including this one. */
-export type EventIdentity = { id: string; emitted: readonly string[] };
+/**
+ * The id of an event, the epoch in it (see `identify`), the marks of its subject's events including this one, and whether the
+ * event adds to them.
+ */
+export type EventIdentity = {
+  id: string;
+  restoredIn: number | null;
+  emitted: readonly string[];
+  isNew: boolean;
+};
 
 /** Most marks stored of a subject. A transfer has about five events in its life. */
 const MOST_MARKS = 48;
@@ -46,7 +54,7 @@ const MARK_LENGTH = 6;
  * Identifies an event. A state found again after a restore retains its id, since its subject's marks were restored as well.
  * A genuine return to a state gets another id, since the mark counts its reports. `restoredIn`: the epoch, for the first
  * state after a restore when a return cannot be distinguished from a state found again. `isAgain`: a reported state is
- * emitted once more, under its id, to receivers that did not get it.
+ * emitted once more, under its id, to receivers that did not get it: where that has an epoch, its mark states which.
  */
 export function identify(
   state: NamedState,
@@ -59,38 +67,53 @@ export function identify(
   const { subject, type, record, flag = '', payment = '' } = state;
   const hash = eventId([subject, type, canonicalJson(record), flag, payment]);
   const mark = hash.slice(ID_PREFIX.length, ID_PREFIX.length + MARK_LENGTH);
-  const { counts, least } = readMarks(emitted);
-  const times = Math.max(0, (counts.get(mark) ?? least) - (isAgain ? 1 : 0));
-  counts.delete(mark);
-  counts.set(mark, times + 1);
-  const id =
-    times === 0 && restoredIn === null ? hash : eventId([hash, String(times), String(restoredIn ?? '')]);
-  return { id, emitted: writeMarks(counts, least) };
+  const { reports, least } = readMarks(emitted);
+  const last = reports.get(mark);
+  const times = Math.max(0, (last?.times ?? least) - (isAgain ? 1 : 0));
+  const epoch = restoredIn ?? (isAgain ? (last?.epoch ?? null) : null);
+  reports.delete(mark);
+  reports.set(mark, { times: times + 1, epoch });
+  const id = times === 0 && epoch === null ? hash : eventId([hash, String(times), String(epoch ?? '')]);
+  return {
+    id,
+    restoredIn: epoch,
+    emitted: writeMarks(reports, least),
+    isNew: last?.times !== times + 1,
+  };
 }
+
+/** Reports of a state: their number, and the epoch in the id of the last one. */
+type Reports = { times: number; epoch: number | null };
 
 /** `least`: possible number of reports of a state whose mark is no longer stored. */
-type Marks = { counts: Map<string, number>; least: number };
+type Marks = { reports: Map<string, Reports>; least: number };
 
-/** Marks are `<mark>`, or `<mark>.<times>` of a state reported more than once; `<times>` alone is the least. */
+/**
+ * Marks are `<mark>`, `<mark>.<times>` of a state reported more than once, or `<mark>.<times>.<epoch>` where the id of its last
+ * report has an epoch; `.<times>` is the least.
+ */
 function readMarks(emitted: readonly string[]): Marks {
-  const counts = new Map<string, number>();
+  const reports = new Map<string, Reports>();
   let least = 0;
   for (const text of emitted) {
-    const [mark = '', times = '1'] = text.split('.');
+    const [mark = '', times = '1', epoch = ''] = text.split('.');
     if (mark === '') least = Number(times) || 0;
-    else counts.set(mark, Number(times) || 1);
+    else reports.set(mark, { times: Number(times) || 1, epoch: Number(epoch) || null });
   }
-  return { counts, least };
+  return { reports, least };
 }
 
-function writeMarks(counts: Map<string, number>, before: number): string[] {
+function writeMarks(reports: Map<string, Reports>, before: number): string[] {
   let least = before;
-  for (const [mark, times] of counts) {
-    if (counts.size <= MOST_MARKS) break;
-    counts.delete(mark);
+  for (const [mark, { times }] of reports) {
+    if (reports.size <= MOST_MARKS) break;
+    reports.delete(mark);
     least = Math.max(least, times);
   }
-  const marks = [...counts].map(([mark, times]) => (times === 1 ? mark : `${mark}.${times}`));
+  const marks = [...reports].map(([mark, { times, epoch }]) => {
+    if (epoch !== null) return `${mark}.${times}.${epoch}`;
+    return times === 1 ? mark : `${mark}.${times}`;
+  });
   return least === 0 ? marks : [`.${least}`, ...marks];
 }
 

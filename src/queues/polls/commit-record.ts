@@ -297,8 +297,7 @@ function commitOf(
         },
       );
       // A state that is reported once more has the sequence that it had.
-      const isNew = identity.emitted.some((mark) => !before?.emitted.includes(mark));
-      const isCounted = !isAgain || before?.reported !== true || isNew;
+      const isCounted = !isAgain || before?.reported !== true || identity.isNew;
       const snapshot = {
         ...nextSnapshot(before, accepted, { subject, nowMs, event: isCounted, ahead }),
         emitted: [...identity.emitted],
@@ -309,7 +308,7 @@ function commitOf(
         sequence: snapshot.sequence,
         epoch,
         identity,
-        afterRestore,
+        afterRestore: afterRestore || identity.restoredIn !== null,
         transition,
         record: accepted.record,
         updatedAt: isUntimed(deps, record, context) ? null : accepted.updatedAt,
