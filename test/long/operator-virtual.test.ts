@@ -6,7 +6,7 @@ import { Program } from '../support/program.ts';
 const run = join(import.meta.dirname, '../chaos/operator.ts');
 const { skip, note } = needs(PARTS.gcc);
 
-// Three lives in about two minutes; each once found an error. `npm run operator -- --virtual` has more.
+// Four lives in about three minutes; each once found an error. `npm run operator -- --virtual` has more.
 test.skipIf(skip).each([
   { seed: 2, acts: 40 },
   { seed: 67, acts: 60 },
