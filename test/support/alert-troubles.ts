@@ -78,6 +78,10 @@ export const TROUBLES: Record<string, { differs: Series; afterMinutes: number }>
     differs: { [`intentwatch_wallets_never_swept{${JOB},state="broken"}`]: '0x10 3x110' },
     afterMinutes: 42,
   },
+  IntentwatchInternalErrors: {
+    differs: { [`intentwatch_internal_errors_total{${JOB},part="record"}`]: '0+1x120' },
+    afterMinutes: 30,
+  },
   IntentwatchPollsCrashing: {
     differs: { [`intentwatch_subjects_crashing{${JOB}}`]: '2x120' },
     afterMinutes: 2,
@@ -121,10 +125,6 @@ export const TROUBLES: Record<string, { differs: Series; afterMinutes: number }>
   IntentwatchProofsWaiting: { differs: { [WAITING]: '90000x120' }, afterMinutes: 16 },
   IntentwatchProofLogGap: { differs: { [GAPS]: '0x10 1x110' }, afterMinutes: 12 },
   IntentwatchBooksFailing: { differs: { [BOOKS_FAILURES]: '0+1x120' }, afterMinutes: 45 },
-  IntentwatchInternalErrors: {
-    differs: { [`intentwatch_internal_errors_total{${JOB},part="record"}`]: '0+1x120' },
-    afterMinutes: 30,
-  },
   IntentwatchBooksMailFailing: { differs: { [booksMails('failed')]: '0+0.5x120' }, afterMinutes: 30 },
   IntentwatchBooksBroken: { differs: { [BOOKS_BREAKS]: '0x10 1x110' }, afterMinutes: 12 },
   IntentwatchRpcFailing: { differs: { [calls('failed')]: '0+20x120' }, afterMinutes: 20 },

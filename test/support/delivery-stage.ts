@@ -144,7 +144,8 @@ export function happening({ redis, keys }: Pick<DeliveryStage, 'redis' | 'keys'>
       return { subject, sequence: Math.floor(number / transfers) + 1, atMs: fromMs, key: CLAIM_KEY };
     });
     count += more;
-    await appendEvents(redis, keys, made);
+    // A daemon may have added an event of its own meanwhile.
+    await appendEvents(redis, keys, made, () => '*');
     return made;
   };
 }

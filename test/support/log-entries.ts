@@ -44,10 +44,11 @@ export async function appendEvents(
   redis: RedisClient,
   keys: Keys,
   events: readonly MadeEvent[],
+  entryOf = ({ atMs }: MadeEvent): string => `${atMs}-*`,
 ): Promise<string[]> {
   const added = events.map((made) => {
     const { fields } = writtenEntry('', madeEntry(made));
-    return redis.xadd(keys.events, `${made.atMs}-*`, ...fields);
+    return redis.xadd(keys.events, entryOf(made), ...fields);
   });
   return (await Promise.all(added)).map((entry) => entry ?? '');
 }
