@@ -110,8 +110,27 @@ export type SignalMap = {
 /** A typed emitter. Listeners decide nothing: the daemon behaves the same without them. */
 export class Signals extends EventEmitter<SignalMap> {}
 
-/** Parts of the daemon whose errors are counted: the first word of their log lines. */
-export type InternalPart = 'poll' | 'dispatch' | 'record' | 'relay' | 'delivery' | 'reconcile';
+/** Log lines of errors that neither the upstream nor a receiver made, and the parts by which these are counted. */
+const INTERNAL_LINES = {
+  'poll.error': 'poll',
+  'dispatch.error': 'dispatch',
+  'record.not_stored': 'record',
+  'relay.error': 'relay',
+  'delivery.error': 'delivery',
+  'reconcile.error': 'reconcile',
+} as const;
+
+export type InternalPart = (typeof INTERNAL_LINES)[keyof typeof INTERNAL_LINES];
+
+/** Logs an error of the daemon itself, and counts it. */
+export function reportError(
+  { signals, log }: { signals: Signals; log: Logger },
+  line: keyof typeof INTERNAL_LINES,
+  about: { error: unknown; [name: string]: unknown },
+): void {
+  log.error(about, line);
+  signals.emit('error.internal', { part: INTERNAL_LINES[line] });
+}
 
 /** Interval at which skipped records of one reserved kind are logged; the metric counts each. */
 const RESERVED_EVERY_MS = 60_000;

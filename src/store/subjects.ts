@@ -99,12 +99,12 @@ export class SubjectStore extends RedisStore {
    * that cannot be read has a `fault`, and concerns no other.
    */
   async readEach(subjects: readonly SubjectId[]): Promise<SubjectEntry[]> {
-    return this.#read(subjects, { areShown: true, isWhole: true });
+    return this.#read(subjects, { areShown: true, isWhole: true, mayFail: true });
   }
 
   /** As `readEach`; throws where one cannot be read. */
   async readShown(subjects: readonly SubjectId[]): Promise<SubjectEntry[]> {
-    return withoutFault(await this.readEach(subjects));
+    return this.#read(subjects, { areShown: true, isWhole: true });
   }
 
   /**
@@ -124,12 +124,12 @@ export class SubjectStore extends RedisStore {
 
   /** Reads many subjects in one round trip, without extending their retention. Throws where one cannot be read. */
   async peek(subjects: readonly SubjectId[]): Promise<SubjectEntry[]> {
-    return withoutFault(await this.#read(subjects, { areShown: false, isWhole: true }));
+    return this.#read(subjects, { areShown: false, isWhole: true });
   }
 
   async #read(
     subjects: readonly SubjectId[],
-    { areShown, isWhole }: { areShown: boolean; isWhole: boolean },
+    { areShown, isWhole, mayFail = false }: { areShown: boolean; isWhole: boolean; mayFail?: boolean },
   ): Promise<SubjectEntry[]> {
     if (subjects.length === 0) return [];
     const keys = this.keys;
@@ -144,8 +144,8 @@ export class SubjectStore extends RedisStore {
         const subject = some[index];
         if (subject === undefined) return;
         const { fault } = one;
-        const entry = this.entryOf(subject, one);
-        entries.set(subject, fault === '' ? entry : { ...entry, fault });
+        if (fault !== '' && !mayFail) throw new Error(fault);
+        entries.set(subject, { ...this.entryOf(subject, one), ...(fault === '' ? {} : { fault }) });
       });
     }
     return subjects.map((subject) => entries.get(subject) ?? UNSEEN_SUBJECT);
@@ -193,7 +193,7 @@ export class SubjectStore extends RedisStore {
     this.#countCursor = cursor;
     const members = rows.filter((_, index) => index % 2 === 0).map(parseMember);
     const subjects = members.flatMap(({ subject, route }) => (route === null ? subject : []));
-    const entries = await this.#read(subjects, { areShown: false, isWhole: false });
+    const entries = await this.#read(subjects, { areShown: false, isWhole: false, mayFail: true });
     const counted = subjects.flatMap((subject, index) => {
       const snapshot = entries[index]?.snapshot ?? null;
       return snapshot === null ? [] : [{ subject, commit: snapshot.commit, ...countOf(subject, snapshot) }];
@@ -390,11 +390,6 @@ function parseClaim(key: string, value: string): Claim | null {
 }
 
 /** The reply of a script about a subject; `promised` is "" where nothing is known. */
-function withoutFault(entries: SubjectEntry[]): SubjectEntry[] {
-  for (const { fault } of entries) if (fault !== undefined) throw new Error(fault);
-  return entries;
-}
-
 type StoredSubject = {
   snapshot: { [field: string]: string };
   claims: { [key: string]: string };

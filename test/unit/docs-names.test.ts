@@ -26,7 +26,8 @@ async function logLines(): Promise<Set<string>> {
   const sources = await Promise.all(
     files.map((entry) => readFile(resolve(entry.parentPath, entry.name), 'utf8')),
   );
-  const call = /\blog(?:\.(?:debug|info|warn|error)|\[[^\]]+\])\(([^;]*?)'([a-z-]+\.[a-z_]+)'/g;
+  const call =
+    /\b(?:log(?:\.(?:debug|info|warn|error)|\[[^\]]+\])|reportError)\(([^;]*?)'([a-z-]+\.[a-z_]+)'/g;
   return new Set(sources.flatMap((source) => [...source.matchAll(call)].map(([, , name = '']) => name)));
 }
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Receiver } from '../../config/config.ts';
 import type { Notifier } from '../../notifiers/notifier.ts';
+import { reportError } from '../../signals.ts';
 import type { ClaimOrder, Claims, Recorded } from '../../store/deliveries.ts';
 import { type MessageEnd, type PendingDelivery, readClaimed, reportRecorded } from './attempts.ts';
 import { type ClaimTime, GroupSize, type MessageDeliveries, PrefetchBuffer, splitGroup } from './prefetch.ts';
@@ -313,10 +314,7 @@ export class DeliveryWorker {
       if (typeof sent === 'number') await this.#release(ids, sent);
     } catch (error) {
       const isCut = this.#cut.signal.aborted;
-      if (!isCut) {
-        this.#deps.log.error({ delivery: claimed[0].id, error }, 'delivery.error');
-        this.#deps.signals.emit('error.internal', { part: 'delivery' });
-      }
+      if (!isCut) reportError(this.#deps, 'delivery.error', { delivery: claimed[0].id, error });
       await this.#release(ids, isCut ? null : ERROR_RETRY_MS).catch(() => undefined);
     }
     if (sent === null || typeof sent === 'number') this.#settle(ids);
@@ -370,10 +368,8 @@ export class DeliveryWorker {
 
   #failed(error: unknown): void {
     // A delivery claimed meanwhile is not held: the next claim queues it.
-    if (this.#state === 'running') {
-      this.#deps.log.error({ receiver: this.#receiver.name, error }, 'delivery.error');
-      this.#deps.signals.emit('error.internal', { part: 'delivery' });
-    }
+    if (this.#state === 'running')
+      reportError(this.#deps, 'delivery.error', { receiver: this.#receiver.name, error });
     this.#checkIn(ERROR_RETRY_MS);
   }
 

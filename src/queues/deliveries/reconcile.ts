@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Directory } from '../../domain/transfers/chains.ts';
 import { Duty, sharedWaitMs } from '../../duty.ts';
-import type { Signals } from '../../signals.ts';
+import { reportError, type Signals } from '../../signals.ts';
 import { chunks, type RedisClient, redisTimeMs } from '../../store/commands.ts';
 import type { ConfirmedTime } from '../../store/confirmed-time.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
@@ -156,7 +156,7 @@ export class Reconcile {
       isShared: true,
       run: () => this.#round(),
       onError: (error) => {
-        this.#noteError(error);
+        reportError(deps, 'reconcile.error', { error });
         return this.#wait();
       },
     });
@@ -200,7 +200,7 @@ export class Reconcile {
       if (checked.status === 'rejected') throw checked.reason;
       this.#lastRoundMs = Date.now();
     } catch (error) {
-      if (!this.#rounds.isClosed) this.#noteError(error);
+      if (!this.#rounds.isClosed) reportError(this.#deps, 'reconcile.error', { error });
     } finally {
       this.#checkDueMs = performance.now() + sharedWaitMs(EVERY_MS);
     }
@@ -336,11 +336,6 @@ export class Reconcile {
   #report(what: 'delivery-missing' | 'count-wrong', subject: string): void {
     this.#deps.signals.emit('repair.done', { what, subject });
     this.#deps.log.warn({ what, subject }, 'repair.done');
-  }
-
-  #noteError(error: unknown): void {
-    this.#deps.log.error({ error }, 'reconcile.error');
-    this.#deps.signals.emit('error.internal', { part: 'reconcile' });
   }
 
   async close(): Promise<void> {

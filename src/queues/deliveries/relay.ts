@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import { Duty, sharedWaitMs } from '../../duty.ts';
+import { reportError } from '../../signals.ts';
 import { chunks, SCHEMA_VERSION } from '../../store/commands.ts';
 import type { StoredReceiver } from '../../store/definitions.ts';
 import type { ReceiverProgress } from '../../store/lease.ts';
@@ -65,8 +66,7 @@ export class Relay {
       isShared: true,
       run: async () => ({ waitMs: await this.#run() }),
       onError: (error) => {
-        deps.log.error({ error }, 'relay.error');
-        deps.signals.emit('error.internal', { part: 'relay' });
+        reportError(deps, 'relay.error', { error });
         return { waitMs: ERROR_RETRY_MS };
       },
     });
@@ -203,8 +203,7 @@ export class Relay {
 
   #note(receiver: string, error: unknown): void {
     if (this.#relaying.isClosed) return;
-    this.#deps.log.error({ receiver, error }, 'relay.error');
-    this.#deps.signals.emit('error.internal', { part: 'relay' });
+    reportError(this.#deps, 'relay.error', { receiver, error });
     this.#failed.set(receiver, performance.now() + ERROR_RETRY_MS);
   }
 
@@ -378,14 +377,13 @@ async function replay(
   lease: HeldLease,
   deps: RelayContext,
 ): Promise<boolean> {
-  const { token } = lease;
   let moved = false;
   for (const { name } of replays.size === 0 ? [] : standings) {
     const id = replays.get(name);
     const receiver = available.get(name);
     if (id === undefined || receiver === undefined) continue;
     if (!lease.isHeld()) return moved;
-    moved = (await each(name, lease, () => takeReplay({ token, receiver, id }, deps))) || moved;
+    moved = (await each(name, lease, () => takeReplay({ token: lease.token, receiver, id }, deps))) || moved;
   }
   return moved;
 }

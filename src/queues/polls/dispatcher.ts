@@ -2,7 +2,7 @@ import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
 import { Duty } from '../../duty.ts';
-import type { Signals } from '../../signals.ts';
+import { reportError, type Signals } from '../../signals.ts';
 import { chunks } from '../../store/commands.ts';
 import type { ClaimedPoll, PlanStore } from '../../store/plan.ts';
 import { parseMember } from '../../store/plan-members.ts';
@@ -217,8 +217,7 @@ export class Dispatcher {
   #fail(error: unknown): number {
     const reason = error instanceof Error ? error.message : String(error);
     this.#failing = { sinceMs: this.#failing?.sinceMs ?? performance.now(), reason };
-    this.#deps.log.error({ endpointGroup: this.#options.endpointGroup, error }, 'dispatch.error');
-    this.#deps.signals.emit('error.internal', { part: 'dispatch' });
+    reportError(this.#deps, 'dispatch.error', { endpointGroup: this.#options.endpointGroup, error });
     return ERROR_RETRY_MS;
   }
 

@@ -11,6 +11,7 @@ import { routeName } from '../../domain/transfers/transfer.ts';
 import { itsTurn } from '../../event-loop.ts';
 import type { PollResponse } from '../../pollers/poll-response.ts';
 import type { WalletPage } from '../../pollers/status.ts';
+import { reportError } from '../../signals.ts';
 import { readConfirmedTime } from '../../store/confirmed-time.ts';
 import type { PageFacts } from '../../store/observed.ts';
 import type { PollStart } from '../../store/poll-start.ts';
@@ -86,8 +87,7 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
   // A record that cannot be ingested must not hold up the other records of its page.
   results.forEach((result, index) => {
     if (result.status === 'fulfilled') return;
-    deps.log.error({ subject: once[index]?.subject, error: result.reason }, 'record.not_stored');
-    deps.signals.emit('error.internal', { part: 'record' });
+    reportError(deps, 'record.not_stored', { subject: once[index]?.subject, error: result.reason });
   });
   const behind = once.filter((_, index) => {
     const result = results[index];
@@ -97,9 +97,7 @@ export async function ingestPage(deps: PollContext, page: Page): Promise<Ingeste
   if (requested.length > 0) await deps.stores.plan.recheck(requested);
 
   const isNew = new Set(
-    once
-      .filter((_, index) => states[index]?.snapshot === null && states[index]?.fault === undefined)
-      .map(({ subject }) => subject),
+    once.flatMap(({ subject }, at) => (states[at]?.snapshot === null && !states[at].fault ? subject : [])),
   );
   // A transfer between two watched wallets may be known through the other one, and is still new to this wallet's pages.
   const claimKeys = new Set(start.claims.map(({ key }) => key));

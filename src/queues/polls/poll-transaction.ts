@@ -3,6 +3,7 @@ import type { PlannedPoll } from '../../domain/cadence/next-poll.ts';
 import { isPollable } from '../../domain/subjects/kinds.ts';
 import type { UpstreamRecord } from '../../domain/subjects/record.ts';
 import { intentId, type SubjectId } from '../../domain/subjects/subject.ts';
+import { reportError } from '../../signals.ts';
 import type { PollStart } from '../../store/poll-start.ts';
 import { type SubjectEntry, UNSEEN_SUBJECT } from '../../store/subjects.ts';
 import { commitRecord, type IngestedRecord } from './commit-record.ts';
@@ -71,8 +72,7 @@ async function storePollable(
     const subject = once[index]?.subject;
     if (result.status === 'fulfilled')
       return result.value === 'stale' && subject !== undefined ? [subject] : [];
-    deps.log.error({ subject, error: result.reason }, 'record.not_stored');
-    deps.signals.emit('error.internal', { part: 'record' });
+    reportError(deps, 'record.not_stored', { subject, error: result.reason });
     return [];
   });
   const requested = [...new Set([...stale, ...again])];

@@ -7,6 +7,7 @@ import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
 import { type SubjectId, type SubjectKind, subjectKind, vaultId } from '../../domain/subjects/subject.ts';
 import { parseClaimKey } from '../../domain/subjects/subscription.ts';
 import { type Pricing, pollPrice, pollRecord } from '../../pollers/poll-subject.ts';
+import { reportError } from '../../signals.ts';
 import { NOTHING_OBSERVED } from '../../store/observed.ts';
 import type { PlanStore } from '../../store/plan.ts';
 import { isOpenStatusMember } from '../../store/plan-members.ts';
@@ -93,10 +94,7 @@ async function runPoll(
     token = start.token;
     dispatcher.hold({ claimedToken, member, token });
     const polled = await poll(start, runner, signal).catch((error: unknown): Polled => {
-      if (!signal.aborted) {
-        deps.log.error({ member, error }, 'poll.error');
-        deps.signals.emit('error.internal', { part: 'poll' });
-      }
+      if (!signal.aborted) reportError(deps, 'poll.error', { member, error });
       const next = { ...AT_ONCE, restMs: signal.aborted ? 0 : ERROR_RETRY_MS };
       return { end: 'back', next, observed: NOTHING_OBSERVED, outcome: 'aborted' };
     });
