@@ -73,10 +73,13 @@ export function explain(input: {
     return failed(`${subject} has sequences ${found}, expected 1 to ${events.length}`);
   }
   let ways: Way[] = [{ reported: 0, stored: null, tolerated: none() }];
+  const statuses = new Set<string>();
   for (const [index, observation] of observations.entries()) {
     const isDroppable = dropReason(observations, index, rules);
+    const wasShown = statuses.has(observation.status);
+    statuses.add(observation.status);
     const next = ways.flatMap((way) => {
-      const next = take(way, { subject, observation, events, rules });
+      const next = take(way, { subject, observation, wasShown, events, rules });
       return isDroppable === null ? next : [...next, tolerate(way, isDroppable)];
     });
     const left = fewest(next.flatMap((way) => withClock(way, events)));
@@ -91,7 +94,14 @@ export function explain(input: {
   return { problems: [], tolerated: best.tolerated, stored: best.stored?.status ?? null };
 }
 
-type Step = { subject: string; observation: Observation; events: readonly Facts[]; rules: Rules };
+/** `wasShown`: an earlier answer had the status of this one. */
+type Step = {
+  subject: string;
+  observation: Observation;
+  wasShown: boolean;
+  events: readonly Facts[];
+  rules: Rules;
+};
 
 /** All ways in which the watcher may ingest an answer; empty when it requires an event that did not come. */
 function take(way: Way, step: Step): Way[] {
@@ -112,9 +122,12 @@ function take(way: Way, step: Step): Way[] {
   }
   if (isStale(step.subject, stored, observation)) return takeStale(way, stored, step);
   const isNewer = isAfter(observation, stored);
+  const isUntimed = observation.updatedAt === null || stored.updatedAt === null;
   if (observation.status !== stored.status) {
     const regression = isBackward(step.subject, stored.status, observation.status);
-    return reportedAs(way, step, { from: stored.status, regression, whole: isNewer });
+    const fresh = reportedAs(way, step, { from: stored.status, regression, whole: isNewer });
+    // Without a time, even a status that had an earlier time may come from a replica that lags.
+    return isUntimed && step.wasShown ? [...fresh, ...takeStale(way, stored, step)] : fresh;
   }
   // Former contents of another time do not affect this one.
   const left = isNewer ? [] : stored.left;
@@ -130,7 +143,8 @@ function take(way: Way, step: Step): Way[] {
     ways.push(...reportedAs(way, step, { from: stored.status, regression: false, whole: false }));
     // A part of the record may have gone back, which exact polls must confirm: the next event reports it.
     const next = step.events[way.reported];
-    const goesBack = stored.left.length > 0 && next?.regression === true && next.status === stored.status;
+    const canGoBack = stored.left.length > 0 || isUntimed;
+    const goesBack = canGoBack && next?.regression === true && next.status === stored.status;
     if (goesBack) ways.push(...takeStale(way, stored, step));
   }
   return ways;

@@ -273,6 +273,22 @@ describe('the account explains', () => {
     expect(sums(atOneTime).problems).toHaveLength(1);
   });
 
+  test('a return, without a time, to a status of an earlier time, once polls have confirmed it', () => {
+    const review: ShownAnswer = { status: 'awaiting_review', updatedAt: 20 };
+    const back: ShownAnswer = { status: review.status };
+    const rules = { confirmAfterMs: 2_000 };
+    const reported: Reported[] = [
+      { ...review, from: null },
+      { ...SETTLED, from: review.status },
+      { ...back, from: 'settled', regression: true },
+    ];
+    const answers = [review, SETTLED, back, back];
+    expect(sums({ answers, reported, rules })).toMatchObject({ problems: [], tolerated: { confirmed: 1 } });
+    expect(sums({ answers: answers.slice(0, 3), reported, rules }).problems).toHaveLength(1);
+    const unseen: Reported[] = [{ ...SETTLED, from: null }, ...reported.slice(2)];
+    expect(sums({ answers: [SETTLED, back, back], reported: unseen, rules }).problems).toHaveLength(1);
+  });
+
   test('a value that has gone back beside one that stays, once polls have confirmed it', () => {
     const of = (step: number, score: number): ShownAnswer => ({ ...FILLED, more: { step, score } });
     const [first, second, third] = [of(1, 1), of(2, 2), of(1, 2)];
