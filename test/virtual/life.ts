@@ -220,14 +220,14 @@ export class Life {
     this.#applied(seat, beganMs);
   }
 
-  #applied(seat: Seat, earliestMs: number): void {
+  #applied(seat: Seat, earliest: number): void {
     seat.running = seat.config.copy();
     this.#newest = seat;
     const { settings, wants } = seat.running;
     this.model.apply(wants, {
       atMs: this.time.nowMs,
       graceMs: GRACE_MS[settings.graceSpan] ?? 0,
-      earliestMs,
+      earliest,
     });
   }
 
@@ -361,6 +361,9 @@ export class Life {
 
   /** Every process does all due work; one of them may die in the middle, and is restarted. */
   async work(dying: { commands: number; isLastMade: boolean } | null = null): Promise<void> {
+    // Where Redis was put back, the one with the newest file has to check within 10 s: a step may be longer.
+    const restored = [...this.#unaware].filter(({ process }) => process !== null);
+    if (restored.length > 1) for (const { process } of restored) await process?.compare();
     for (const seat of this.seats) {
       const { process } = seat;
       if (process === null) continue;

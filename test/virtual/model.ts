@@ -42,15 +42,22 @@ export class PairModel {
   #wanted: Wanted = { desks: new Map(), receivers: new Set() };
   /** Times when Redis was put back, and to which time; `isUnwatched`: no running process knew the lost data. */
   readonly restores: { fromMs: number; atMs: number; isUnwatched: boolean }[] = [];
+  /** Time of the copy that was put in place while no process ran, until one applies a config. */
+  #copiedMs = NEVER;
   /** The time that a removed item is suspended, by the newest config. */
   #graceMs = 0;
 
-  /** Makes a config the newest. `earliestMs`: a process that died may have begun with it then. */
+  /**
+   * Makes a config the newest. `earliest`: a process that died may have begun with it then. After a copy was put in place, a
+   * pair that is missing may have been lost: it begins at the time of the copy.
+   */
   apply(
     wanted: Wanted,
-    { atMs, graceMs, earliestMs = atMs }: { atMs: number; graceMs: number; earliestMs?: number },
+    { atMs, graceMs, earliest = atMs }: { atMs: number; graceMs: number; earliest?: number },
   ): void {
     this.pass(atMs);
+    const earliestMs = Math.min(earliest, this.#copiedMs);
+    this.#copiedMs = NEVER;
     const before = this.#wanted;
     this.#wanted = wanted;
     const pairs = pairsOf(wanted);
@@ -175,6 +182,7 @@ export class PairModel {
   /** Redis was put back. Pairs that only the dump names are suspended anew or ended; the program has to find out which. */
   restore(dump: Dump, atMs: number, { isUnwatched }: { isUnwatched: boolean }): void {
     this.restores.push({ fromMs: dump.atMs, atMs, isUnwatched });
+    if (isUnwatched) this.#copiedMs = Math.min(this.#copiedMs, dump.atMs);
     for (const [pair, before] of [...this.#now]) {
       const { state, startMs, earliestMs } = before;
       const isFound = state === 'out';

@@ -229,6 +229,11 @@ export class VirtualProcess {
     });
   }
 
+  /** Compares Redis with what it knows of it, as it does every 5 s. */
+  async compare(): Promise<boolean> {
+    return this.#do(async () => void (await this.#alive().deps.reconcile.check()));
+  }
+
   /** The other readers of the log beside the relay: the checks of payments, and the books. */
   async #readLog(): Promise<void> {
     while (this.checkFeed !== null && (await this.checkFeed.step()) === 'more');
