@@ -46,7 +46,8 @@ export async function wantTracked(synced: SyncedRegistry, subjects: readonly Sub
 
 /**
  * Adds the subscription keys that continue removed ones. After several reloads each key leads to those that are wanted
- * now; also one that came back with a later start: a transfer that was not polled meanwhile has its claim from before.
+ * now; also one that came back with a later start: a transfer that was not polled meanwhile has its claim from before. That of
+ * some receivers leads to that of these alone once there is one: others join a whole subscription, and get no earlier event.
  */
 export async function continueKeys(
   synced: SyncedRegistry,
@@ -68,13 +69,22 @@ export async function continueKeys(
     const later = before.flatMap((key) => [...(next.get(key) ?? []), ...(isWanted(key) ? [key] : [])]);
     const claimKeys = new Set([...(next.get(left) ?? []), ...later]);
     claimKeys.delete(left);
-    const text = [next.has(left) ? stampMs : atMs, ...claimKeys].join('\n');
-    if (claimKeys.size === 0) over.push(left);
+    const leading = alone(left, [...claimKeys]);
+    const text = [next.has(left) ? stampMs : atMs, ...leading].join('\n');
+    if (leading.length === 0) over.push(left);
     else if (text !== stored[left]) changed.push([left, text]);
   }
   for (const chunk of chunks(over, CHUNK)) await fence.write([['HDEL', keys.continued, ...chunk]]);
   for (const chunk of chunks(changed, CHUNK)) await fence.write([['HSET', keys.continued, ...chunk.flat()]]);
   await addSubscriptionKeys(synced, continued);
+}
+
+/** Removes whole subscriptions from the keys that continue one of some receivers where another one has the same receivers. */
+function alone(left: string, claimKeys: readonly string[]): readonly string[] {
+  const receiversOf = (key: string): string | undefined => parseClaimKey(key).receivers?.join();
+  const own = receiversOf(left);
+  if (own === undefined || own === '' || !claimKeys.some((key) => receiversOf(key) === own)) return claimKeys;
+  return claimKeys.filter((key) => receiversOf(key) !== undefined);
 }
 
 /**

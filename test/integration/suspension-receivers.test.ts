@@ -120,3 +120,26 @@ test('events for a receiver that is given up as its subject is removed, or comes
   });
   expect(backend.came).toHaveLength(1);
 });
+
+test('events that waited for one receiver do not come to another that joins the subscription of its return', async () => {
+  const { backend, desk, audit, reload, change, upstream } = await suspensionStage(open);
+  const to = (name: string, ...receivers: string[]) => ({ name, receivers, wallets: [OTHER] });
+  const all = ['backend', 'desk', 'audit'];
+  await reload([to('first', 'desk'), to('second', 'backend')], {}, all);
+  await reload([to('first', 'desk', 'backend')], {}, all);
+  // The wallet goes on for one receiver under another name, and waits for the other one.
+  await reload([to('other', 'desk')], {}, all);
+  await change(ONE, 'pending', OTHER);
+  await desk.until((came) => came.length === 1);
+  await upstream.past();
+  await reload([to('other', 'desk', 'backend', 'audit')], {}, all);
+  await backend.until((came) => came.length >= 1);
+  expect(shown(backend)).toEqual([['intent.pending', `intent:${ONE}`, true]]);
+  await change(ONE, 'filled', OTHER);
+  await Promise.all([
+    backend.until((came) => came.length >= 2),
+    desk.until((came) => came.length >= 2),
+    audit.until((came) => came.some(({ event: { type } }) => type === 'intent.filled')),
+  ]);
+  expect(shown(audit)).toEqual([['intent.filled', `intent:${ONE}`, false]]);
+});

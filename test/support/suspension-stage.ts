@@ -48,11 +48,15 @@ export const TREASURY = {
 };
 export const REST = { name: 'rest', receivers: ['desk'], wallets: [OTHER] };
 
-/** A daemon whose subscription `treasury` leaves the config and returns. `desk` also gets the operator's events. */
+/**
+ * A daemon whose subscription `treasury` leaves the config and returns. `desk` also gets the operator's events. The receiver
+ * `audit` is only in the configs that name it.
+ */
 export async function suspensionStage({ later, started }: ReturnType<typeof opening>) {
   const upstream = new Wallets();
   await started(upstream.server);
   const [backend, desk] = [await started(new Hook()), await started(new Hook())];
+  const audit = await started(new Hook());
   const prefix = testPrefix();
   const configOf = (subscriptions: object[], more: object = {}, names = ['backend', 'desk']): TestConfig => ({
     baseUrl: upstream.server.url,
@@ -62,6 +66,7 @@ export async function suspensionStage({ later, started }: ReturnType<typeof open
       [
         ['backend', { url: backend.url, more: { concurrency: 1 } }] as const,
         ['desk', { url: desk.url, more: { events: ['*', 'intentwatch.*'] } }] as const,
+        ['audit', { url: audit.url }] as const,
       ].filter(([name]) => names.includes(name)),
     ),
     subscriptions,
@@ -74,6 +79,7 @@ export async function suspensionStage({ later, started }: ReturnType<typeof open
     upstream,
     backend,
     desk,
+    audit,
     url: () => running.daemon.url,
     reload: async (subscriptions: object[], more?: object, names?: string[]): Promise<void> => {
       await running.write(configOf(subscriptions, more, names));
