@@ -99,3 +99,25 @@ test('the flag and the payment are parts of the id', () => {
   );
   expect(new Set(ids).size).toBe(3);
 });
+
+test('a state has one id however its hex and UUIDs are spelled, and base58 in another case is another state', () => {
+  const hex = fc
+    .uint8Array({ minLength: 1, maxLength: 32 })
+    .map((bytes) => Buffer.from(bytes).toString('hex'));
+  const idOf = (record: { id: string; txHash: string; quoteId: string; from: string }) =>
+    identify({ subject: SUBJECT, type: 'intent.filled', record }, { emitted: [], restoredIn: null }).id;
+  fc.assert(
+    fc.property(hex, fc.uuid(), (digits, uuid) => {
+      const record = {
+        id: `intent:0x${digits}`,
+        txHash: `0x${digits}`,
+        quoteId: uuid,
+        from: '7xKXtg2CW87d97TX',
+      };
+      const upper = { ...record, txHash: `0x${digits.toUpperCase()}`, quoteId: uuid.toUpperCase() };
+      const other = { ...upper, id: `intent:0X${digits.toUpperCase()}` };
+      expect([idOf(upper), idOf(other)]).toEqual([idOf(record), idOf(record)]);
+      expect(idOf({ ...record, from: record.from.toLowerCase() })).not.toBe(idOf(record));
+    }),
+  );
+});

@@ -65,7 +65,7 @@ export function identify(
   }: { emitted: readonly string[]; restoredIn: number | null; isAgain?: boolean },
 ): EventIdentity {
   const { subject, type, record, flag = '', payment = '' } = state;
-  const hash = eventId([subject, type, canonicalJson(record), flag, payment]);
+  const hash = eventId([subject, type, foldedJson(record), flag, payment]);
   const mark = hash.slice(ID_PREFIX.length, ID_PREFIX.length + MARK_LENGTH);
   const { reports, least } = readMarks(emitted);
   const last = reports.get(mark);
@@ -80,6 +80,13 @@ export function identify(
     emitted: writeMarks(reports, least),
     isNew: last?.times !== times + 1,
   };
+}
+
+const SPELLED = /\b(?:0x[0-9a-f]+|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b/gi;
+
+/** The record as text, with hex and UUIDs in lower case: no answer that spells them differently shows another state. */
+function foldedJson(record: JsonObject): string {
+  return canonicalJson(record).replace(SPELLED, (text) => text.toLowerCase());
 }
 
 /** Reports of a state: their number, and the epoch in the id of the last one. */
