@@ -220,10 +220,11 @@ export class Life {
     this.#applied(seat, beganMs);
   }
 
-  #applied(seat: Seat, earliest: number): void {
-    seat.running = seat.config.copy();
+  /** A process has written its config: that of its file, or once more the one that it runs. */
+  #applied(seat: Seat, earliest: number, config = seat.config.copy()): void {
+    seat.running = config;
     this.#newest = seat;
-    const { settings, wants } = seat.running;
+    const { settings, wants } = config;
     this.model.apply(wants, {
       atMs: this.time.nowMs,
       graceMs: GRACE_MS[settings.graceSpan] ?? 0,
@@ -419,8 +420,9 @@ export class Life {
     for (const seat of this.seats) this.#unaware.add(seat);
     this.disturb();
     // The process with the newest config is gone: another one writes its own.
-    if (this.#newest?.process === null && this.main.process !== null)
-      this.#applied(this.main, this.time.nowMs);
+    const { main } = this;
+    if (this.#newest?.process === null && main.process !== null && main.running !== null)
+      this.#applied(main, this.time.nowMs, main.running);
     this.#logRead = '0-0';
   }
 
