@@ -1,10 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/**
- * Files that take longest, in the order in which they begin, so that none is left over for the end. The others follow by
- * size. long/cursor-lifetime is left to the end on purpose: its cursors live for 30 s of real time.
- */
+/** Files that take longest, in the order in which they begin, so that none is left over for the end. The others follow by size. */
 const LONGEST = `
   integration/wallet-pages
   integration/clocks
@@ -68,6 +65,7 @@ const LONGEST = `
   long/reload
   long/postgres-kills
   long/books-kills
+  long/cursor-lifetime
   long/crash
   long/lying-chains
   long/wallet-orders
