@@ -184,7 +184,7 @@ export async function snapshotsSince(
       const key = parseSubjectId(subject);
       return key?.kind === 'intent' || key?.kind === 'deposit-address' ? [asSubjectId(subject)] : [];
     });
-    const entries = await subjects.peek(ids);
+    const entries = await subjects.peekEach(ids);
     for (const [index, id] of ids.entries()) {
       const one = await readOne(id, entries[index], sources);
       if (one !== null) seen.push(one);

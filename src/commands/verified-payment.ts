@@ -15,7 +15,6 @@ import { printableLine } from '../notifiers/printable.ts';
 import type { OperationContext } from '../operations/operation.ts';
 import { fundingOf } from '../queues/checks/run-check.ts';
 import { readSubject } from '../server/api/routes/subjects.ts';
-import { UNSEEN_SUBJECT } from '../store/subjects.ts';
 import type { StatusQuery } from '../upstream/wire/status-page.ts';
 import { retry, withClient } from './connection.ts';
 import type { DaemonOptions } from './daemon.ts';
@@ -212,7 +211,7 @@ export async function readBeside(
 }
 
 async function ownerContext(statement: Statement, { stores }: OperationContext): Promise<OwnerContext> {
-  const [entry = UNSEEN_SUBJECT] = await stores.subjects.peek([statement.subject]);
+  const entry = await stores.subjects.peek(statement.subject);
   const [owners, funding]: [Map<number, LogOwner>, Funding] = await Promise.all([
     stores.checks.ownersOfLogs(statement),
     fundingOf(statement, entry, stores.checks),

@@ -309,7 +309,7 @@ async function unclaimedVaults(
     const vault = wanted.has(quote.subject) ? quoteVault(quote) : null;
     return vault === null || 'found' in vault ? [] : [{ quote: quote.subject, vault: vaultId(vault) }];
   });
-  const entries = await subjects.peek(found.map(({ vault }) => vault));
+  const entries = await subjects.peekEach(found.map(({ vault }) => vault));
   return found.flatMap(({ quote }, index) => {
     const keys = (entries[index]?.claims ?? []).map(({ key }) => parseClaimKey(key));
     const isClaimed = (name: string): boolean =>

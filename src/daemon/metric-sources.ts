@@ -150,7 +150,7 @@ export function daemonMetricSources(deps: () => DaemonContext | null, monitor: R
     routes: async () => {
       const { stores, polling } = running();
       const { routes } = polling;
-      const entries = await stores.subjects.readShown(routes.map(routeId));
+      const entries = await stores.subjects.readEach(routes.map(routeId));
       return entries.flatMap(({ snapshot }, index) => {
         const price = snapshot === null ? null : readRoute(snapshot.record);
         if (price === null) return [];

@@ -42,10 +42,9 @@ export async function watchedSubject(
 ): Promise<{ subject: SubjectId; entry: SubjectEntry }> {
   if (parseSubjectId(id) !== null) {
     const subject = asSubjectId(id);
-    const [entry] = await subjects.peek([subject]);
-    const isWatched =
-      entry !== undefined && (entry.snapshot !== null || entry.seenAtMs !== null || entry.claims.length > 0);
-    if (isWatched) return { subject, entry };
+    const entry = await subjects.peek(subject);
+    if (entry.snapshot !== null || entry.seenAtMs !== null || entry.claims.length > 0)
+      return { subject, entry };
   }
   throw new UnknownError(
     `found no subject ${JSON.stringify(id.slice(0, 120))}, expected the id of one that is watched, such as intent:0x…`,

@@ -174,7 +174,7 @@ async function listTracked(
   return { subjects: found, next: { list, scan } };
 }
 
-/** Builds the summaries of some subjects; null for those that do not match. `atMs` is null for those without a snapshot. */
+/** Builds the summaries of some subjects; null for those that do not match or cannot be read, which their polls report. `atMs` is null for those without a snapshot. */
 async function summariesOf(
   places: readonly { subject: string; atMs: number | null }[],
   filter: SubjectFilter,
@@ -185,14 +185,20 @@ async function summariesOf(
     (id) => id !== null && (filter.kinds.length === 0 || filter.kinds.includes(eventKind(id))),
   );
   const wanted = named.filter((id) => id !== null);
-  const entries = new Map((await subjects.peek(wanted)).map((one, index) => [wanted[index], one]));
+  const entries = new Map((await subjects.peekEach(wanted)).map((one, index) => [wanted[index], one]));
   const claimKeys = [...entries.values()].flatMap(({ claims }) => claims.map(({ key }) => key));
   const subscriptions = await registry.subscriptions(claimKeys);
   return places.map(({ atMs }, index) => {
     const id = ids[index] ?? null;
     const one = id === null ? undefined : entries.get(id);
     // A subject with a snapshot is in the first list, and only there.
-    if (id === null || one === undefined || (one.snapshot === null) !== (atMs === null)) return null;
+    if (
+      id === null ||
+      one === undefined ||
+      one.fault !== undefined ||
+      (one.snapshot === null) !== (atMs === null)
+    )
+      return null;
     const summary = summaryOf(id, one, { subscriptions, changedAtMs: atMs, directory });
     return isMeant(filter, { id, summary, entry: one }) ? summary : null;
   });

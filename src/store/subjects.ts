@@ -122,9 +122,15 @@ export class SubjectStore extends RedisStore {
     return isCurrent ? { ...entry, basis: basisOf(stored) } : null;
   }
 
-  /** Reads many subjects in one round trip, without extending their retention. Throws where one cannot be read. */
-  async peek(subjects: readonly SubjectId[]): Promise<SubjectEntry[]> {
-    return this.#read(subjects, { areShown: false, isWhole: true });
+  /** As `readEach`, without extending their retention. */
+  async peekEach(subjects: readonly SubjectId[]): Promise<SubjectEntry[]> {
+    return this.#read(subjects, { areShown: false, isWhole: true, mayFail: true });
+  }
+
+  /** Reads a subject without extending its retention. Throws where it cannot be read. */
+  async peek(subject: SubjectId): Promise<SubjectEntry> {
+    const [entry = UNSEEN_SUBJECT] = await this.#read([subject], { areShown: false, isWhole: true });
+    return entry;
   }
 
   async #read(

@@ -73,13 +73,13 @@ describe('a payment that is stated on a chain with endpoints', () => {
       },
     });
     expect(await stage.store.counts()).toEqual([{ chain: CHAIN, state: 'verified', count: 1 }]);
-    const [entry] = await stage.subjects.peek([intent]);
+    const entry = await stage.subjects.peek(intent);
     expect(entry?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
     // The next event has the following sequence.
     await stage.report(hashOf(1), 'settled', { destinationTx: delivery() });
     const last = (await stage.events()).at(-1);
     expect(last).toMatchObject({ type: 'intent.settled', data: { sequence: 3 } });
-    const [after] = await stage.subjects.peek([intent]);
+    const after = await stage.subjects.peek(intent);
     expect(after?.snapshot?.flags).toEqual(entry?.snapshot?.flags);
   });
 
@@ -173,7 +173,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     await stage.until(intent, 'verified');
     await verifier.close();
     await stage.report(hashOf(1), 'filled', { destinationTx: delivery(other) });
-    const [entry] = await stage.subjects.peek([intent]);
+    const entry = await stage.subjects.peek(intent);
     const snapshot = entry?.snapshot;
     if (snapshot == null) throw new Error('expected a snapshot');
     expect(proofOf({ subject: intent, ...snapshot })).toBeNull();
@@ -211,7 +211,7 @@ describe('a payment that is stated on a chain with endpoints', () => {
     // An omitted member is not a statement: a null at a newer time withdraws it.
     await eventually('it is withdrawn', async () => {
       await stage.report(hashOf(1), 'settled', { destinationTx: null });
-      const [entry] = await stage.subjects.peek([intent]);
+      const entry = await stage.subjects.peek(intent);
       return entry?.snapshot?.record.destinationTx === null;
     });
     isFinal = true;
@@ -338,7 +338,7 @@ describe('one payment that two transfers claim', () => {
     stage.script = (tx) => (tx === txOf(1) ? [found('own'), found('other')] : []);
     await stage.report(hashOf(1), 'filled', { destinationTx: delivery({ txHash: txOf(3) }) });
     await stage.until(second, 'verified');
-    const [entry] = await stage.subjects.peek([second]);
+    const entry = await stage.subjects.peek(second);
     expect(entry?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
   });
 
@@ -356,7 +356,7 @@ describe('one payment that two transfers claim', () => {
     await stage.until(second, 'disputed');
     await eventually('the upstream states it at a newer time', async () => {
       await stage.report(hashOf(1), 'settled', { destinationTx: otherwise });
-      const [entry] = await stage.subjects.peek([first]);
+      const entry = await stage.subjects.peek(first);
       return isDeepStrictEqual(entry?.snapshot?.record.destinationTx, otherwise);
     });
     await stage.until(second, 'verified');
@@ -379,7 +379,7 @@ describe('one payment that two transfers claim', () => {
       ...again.map((type) => [type, first]),
       ['intent.disputed', second],
     ]);
-    const [entry] = await stage.subjects.peek([first]);
+    const entry = await stage.subjects.peek(first);
     expect(entry?.snapshot?.flags).toEqual([expect.stringMatching(/^proof:destination:verified:/)]);
   });
 
@@ -421,7 +421,7 @@ describe('one payment that two transfers claim', () => {
     const first = await filled(1, { amount: '500' });
     await stage.until(first, 'verified');
     const word = async (): Promise<string | null> => {
-      const [entry] = await stage.subjects.peek([first]);
+      const entry = await stage.subjects.peek(first);
       return entry?.snapshot == null ? null : proofOf({ subject: first, ...entry.snapshot });
     };
     let times = 0;

@@ -85,7 +85,7 @@ async function read(days: number): Promise<void> {
 }
 
 async function state(): Promise<'whole' | 'compact' | 'removed'> {
-  const [entry] = await subjects.peek([INTENT]);
+  const entry = await subjects.peek(INTENT);
   if (entry?.snapshot === null || entry === undefined) return 'removed';
   return entry.snapshot.compact ? 'compact' : 'whole';
 }
@@ -217,7 +217,7 @@ describe('a transfer that has ended', () => {
     expect(await redis.hlen(keys.compact)).toBe(1);
     expect(await redis.keys(`${keys.prefix}:*${INTENT}`)).toEqual([]);
     expect(await redis.zcard(keys.ended)).toBe(0);
-    const [entry] = await subjects.peek([INTENT]);
+    const entry = await subjects.peek(INTENT);
     expect(entry?.claims).toMatchObject([{ key: `treasury|${WALLET}`, served: true }]);
     expect(await redis.hlen(keys.compact)).toBe(1);
   });

@@ -92,7 +92,7 @@ test('pages of two wallets that show a new transfer at once both decide on it as
   const shown = [record(TRANSFER, 'pending', T0, sent('7'))];
   await Promise.all([show(shown), show(shown, { wallet: B })]);
   expect(decided).toEqual(['first', 'first']);
-  const [entry] = await stage.subjects.peek([TRANSFER]);
+  const entry = await stage.subjects.peek(TRANSFER);
   expect(entry?.claims.map(({ key, served }) => [key, served]).sort()).toEqual([
     [`s|${A}`, true],
     [`s|${B}`, true],

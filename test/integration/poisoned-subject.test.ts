@@ -1,9 +1,14 @@
 import { expect, inject, test } from 'vitest';
+import { z } from 'zod';
+import { snapshotsSince } from '../../src/books/observations.ts';
 import { intentId } from '../../src/domain/subjects/subject.ts';
 import { Signals } from '../../src/signals.ts';
 import { connect, disconnect } from '../../src/store/connection.ts';
 import { Keys } from '../../src/store/keys.ts';
+import { Registry } from '../../src/store/registry.ts';
+import { SubjectStore } from '../../src/store/subjects.ts';
 import { startDaemon, testPrefix } from '../support/daemon.ts';
+import { firstEpoch } from '../support/epoch.ts';
 import { eventually } from '../support/eventually.ts';
 import { Hook } from '../support/hook.ts';
 import { opening } from '../support/opening.ts';
@@ -47,4 +52,37 @@ test.each<[string, (keys: Keys) => string]>([
   await redis.del(keyOf(keys));
   await eventually('it is stored', async () => committed.includes(BAD));
   expect(committed.sort()).toEqual([1, 2, 3].map((number) => intentId(hashOf(number))).sort());
+});
+
+const LIST = z.object({ subjects: z.array(z.object({ subject: z.string() })) });
+
+test('a transfer under way that cannot be read any more is left out of lists and of the start of books, and no other', async () => {
+  const updatedAt = Math.floor(Date.now() / 1_000);
+  const records = [1, 2, 3].map((number) => intentRecord(hashOf(number), 'pending', updatedAt));
+  const upstream = await open.started(new ScriptedUpstream(() => ({ records })));
+  const hook = await open.started(new Hook());
+  const prefix = testPrefix();
+  const keys = new Keys(prefix);
+  const redis = connect({ kind: 'server', url: inject('redisUrl') });
+  open.later(() => disconnect(redis));
+  const config = {
+    baseUrl: upstream.url,
+    redisUrl: inject('redisUrl'),
+    prefix,
+    receivers: { backend: { url: hook.url } },
+    subscriptions: [{ name: 's', wallets: [ADDRESS], history: 'emit', receivers: ['backend'] }],
+  };
+  const { daemon } = await startDaemon(config);
+  open.later(() => daemon.close());
+  await hook.until((came) => came.length >= 3);
+  const others = [hashOf(1), hashOf(3)].map(intentId);
+  await redis.multi().del(keys.claims(BAD)).set(keys.claims(BAD), 'x').exec();
+  const answer = await fetch(`${daemon.url}/api/v1/subjects?kind=intent`);
+  const { subjects } = LIST.parse(await answer.json());
+  expect(subjects.map(({ subject }) => subject).sort()).toEqual(others);
+  const store = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
+  const registry = new Registry(redis, keys, store);
+  const directory = { chain: () => null, token: () => null };
+  const seen = await snapshotsSince(0, { subjects: store, registry, directory });
+  expect(seen.map(({ observation }) => observation.event.data.subject.id).sort()).toEqual(others);
 });

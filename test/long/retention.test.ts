@@ -36,7 +36,7 @@ async function reportsNew(stage: AgedStage, hash = NEW): Promise<void> {
 
 async function isCompact({ redis, keys }: AgedStage, subject: string): Promise<boolean> {
   const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
-  const [entry] = await subjects.peek([asSubjectId(subject)]);
+  const entry = await subjects.peek(asSubjectId(subject));
   return entry?.snapshot?.compact === true;
 }
 

@@ -261,7 +261,7 @@ class Side {
       return [{ subject: subject.id, type: event.type, sequence, status, previousStatus, changes }];
     });
     const subjects = [1, 2, 3, 4, 5].map((number) => intentId(hashOf(number)));
-    const states = await this.#subjects.peek(subjects);
+    const states = await this.#subjects.peekEach(subjects);
     return {
       events: Map.groupBy(events, ({ subject }) => subject),
       states: states.map(({ snapshot, claims }) => ({

@@ -84,8 +84,7 @@ export async function runCheck(check: ClaimedCheck, deps: CheckContext, signal: 
   const [txStates, burn] = read;
   deps.failures.note(statement.chainId, txStates);
   for (let tries = 0; tries < MOST_COMMITS; tries += 1) {
-    const [entry] = await subjects.peek([statement.subject]);
-    if (entry === undefined) return;
+    const entry = await subjects.peek(statement.subject);
     const nowMs = await redisTimeMs(deps.redis);
     const facts = { promised: entry.promised, record: entry.snapshot?.record ?? null };
     if ((localIntent(statement, facts) === null) !== (burn === null)) {
@@ -119,8 +118,7 @@ async function withdrawWord({ id, statement }: ClaimedCheck, deps: CheckContext)
   const { subject } = statement;
   const { checks, subjects } = deps.stores;
   for (let tries = 0; tries < MOST_COMMITS; tries += 1) {
-    const [entry] = await subjects.peek([subject]);
-    const snapshot = entry?.snapshot ?? null;
+    const { snapshot } = await subjects.peek(subject);
     if (snapshot === null) return;
     const flags = withProofWithdrawn(snapshot.flags, statement);
     if (flags.every((flag) => snapshot.flags.includes(flag))) return;
@@ -140,7 +138,7 @@ async function burnOf(
   signal: AbortSignal,
 ): Promise<Burn | null> {
   if (statement.payment !== 'destination') return null;
-  const [entry = UNSEEN_SUBJECT] = await subjects.peek([statement.subject]);
+  const entry = await subjects.peek(statement.subject);
   const ageMs = (await redisTimeMs(redis)) - statedAt;
   const record = entry.snapshot?.record ?? null;
   return readBurn(statement, { promised: entry.promised, record }, { readers, ageMs, signal });
