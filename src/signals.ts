@@ -118,6 +118,9 @@ const INTERNAL_LINES = {
   'relay.error': 'relay',
   'delivery.error': 'delivery',
   'reconcile.error': 'reconcile',
+  'repair.error': 'repair',
+  'checks.error': 'check',
+  'checks.feed_error': 'check',
 } as const;
 
 export type InternalPart = (typeof INTERNAL_LINES)[keyof typeof INTERNAL_LINES];

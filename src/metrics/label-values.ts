@@ -52,6 +52,8 @@ export const INTERNAL_PARTS = words<InternalPart>({
   relay: true,
   delivery: true,
   reconcile: true,
+  repair: true,
+  check: true,
 });
 
 export const ATTEMPT_OUTCOMES = words<SignalMap['delivery.attempted'][0]['outcome']>({

@@ -6,7 +6,7 @@ import { statementsOf } from '../../domain/proof/statement.ts';
 import { asSubjectId, parseSubjectId } from '../../domain/subjects/subject.ts';
 import { ANY_ROUTE, routeName } from '../../domain/transfers/transfer.ts';
 import { Duty } from '../../duty.ts';
-import type { Signals } from '../../signals.ts';
+import { reportError, type Signals } from '../../signals.ts';
 import type { NewCheck, Unstated } from '../../store/check-record.ts';
 import type { CheckStore, ClaimedCheck } from '../../store/checks.ts';
 import { redisTimeMs, SCHEMA_VERSION } from '../../store/commands.ts';
@@ -45,7 +45,7 @@ export class PaymentChecks {
 
   constructor(deps: CheckContext) {
     this.#deps = deps;
-    const onError = (error: unknown): void => deps.log.error({ error }, 'checks.error');
+    const onError = (error: unknown): void => reportError(deps, 'checks.error', { error });
     this.#claiming = new Duty({
       everyMs: CLAIM_EVERY_MS,
       isShared: true,
@@ -100,7 +100,7 @@ export class PaymentChecks {
       await this.#deps.stores.checks.noteHead({ chainId, endpoint }, head.number);
       this.wake();
     } catch (error) {
-      if (!this.#claiming.isClosed) this.#deps.log.error({ error }, 'checks.error');
+      if (!this.#claiming.isClosed) reportError(this.#deps, 'checks.error', { error });
     }
   }
 
@@ -220,7 +220,7 @@ export class CheckFeed {
       everyMs: QUIET_MS,
       isShared: true,
       run: async () => ({ waitMs: STEP_WAIT_MS[await this.step()] }),
-      onError: (error) => deps.log.error({ error }, 'checks.feed_error'),
+      onError: (error) => reportError(deps, 'checks.feed_error', { error }),
     });
   }
 

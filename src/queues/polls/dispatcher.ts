@@ -146,7 +146,7 @@ export class Dispatcher {
       mostMs: MOST_MS,
       run: () => this.#repair(),
       onError: (error) => {
-        if (this.isRunning()) deps.log.warn({ endpointGroup, error }, 'repair.error');
+        if (this.isRunning()) reportError(deps, 'repair.error', { endpointGroup, error });
       },
     });
   }
