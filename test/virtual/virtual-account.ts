@@ -52,6 +52,12 @@ const TRACKED_MS: Readonly<Record<string, number>> = {
   refundable: 30 * DAY_MS,
 };
 
+/** Statuses in which a transfer goes on. */
+const LASTING: ReadonlySet<string> = new Set(['pending', ...Object.keys(TRACKED_MS)]);
+
+/** Longest time between two polls of a subject that is polled. */
+const LONGEST_STEP_MS = 2 * DAY_MS;
+
 /** The same for a job or a vault, in any status (docs/assumptions.md). */
 const OTHER_TRACKED_MS = 30 * DAY_MS;
 
@@ -232,7 +238,8 @@ export function accountVirtual(lived: Lived): VirtualAccount {
       model.standings(receiver, transfer, atMs).some(({ state: is }) => is === 'out'),
     );
     if (reasons.some((reason) => mayEnd || !SUSPENSION_REASONS.has(reason))) return 'named as dropped';
-    if (!showings.has(key) && isTrackedNoMore(transfer, state)) return 'its tracking had ended';
+    if (!showings.has(key) && (isTrackedNoMore(transfer, state) || isNeverFound(transfer)))
+      return 'its tracking had ended';
     if (isLastDue) return null;
     if (due.every(({ poll }) => lived.cut.has(poll))) return 'its poll was cut off';
     const isGivenUp = due.every(
@@ -263,6 +270,20 @@ export function accountVirtual(lived: Lived): VirtualAccount {
         return before !== undefined && atMs - before.atMs >= (TRACKED_MS[before.status] ?? elseMs);
       })
     );
+  }
+
+  /** True for a further transfer of a transaction that was not polled any more: the others had ended, or their tracking had. */
+  function isNeverFound(transfer: Transfer): boolean {
+    const bornMs = transfer.states[0]?.atMs ?? 0;
+    const others = lived.transfers.filter(({ tx }) => tx !== null && tx === transfer.tx);
+    return others.every((other) => {
+      const seen = shown.filter(({ transfer: one }) => one === other);
+      const last = seen.at(-1);
+      if (other === transfer || last === undefined) return seen.length === 0;
+      const { status, atMs } = last.state;
+      const untilMs = LASTING.has(status) ? atMs + (TRACKED_MS[status] ?? Number.POSITIVE_INFINITY) : 0;
+      return last.atMs < bornMs && untilMs <= bornMs + LONGEST_STEP_MS;
+    });
   }
 
   /** True when a receiver in this state must get a state that is shown to it. */
