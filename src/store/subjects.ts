@@ -81,6 +81,9 @@ export class SubjectStore extends RedisStore {
   readonly epoch: Epoch;
   readonly #own: OwnEntries | null;
   readonly #held = new HeldSubjects();
+  /** Of the ids of this process's commits. */
+  readonly #callPrefix = randomBytes(5).toString('base64url');
+  #calls = 0;
   #countCursor = '0';
 
   constructor(
@@ -100,11 +103,6 @@ export class SubjectStore extends RedisStore {
    */
   async readEach(subjects: readonly SubjectId[]): Promise<SubjectEntry[]> {
     return this.#read(subjects, { areShown: true, isWhole: true, mayFail: true });
-  }
-
-  /** As `readEach`; throws where one cannot be read. */
-  async readShown(subjects: readonly SubjectId[]): Promise<SubjectEntry[]> {
-    return this.#read(subjects, { areShown: true, isWhole: true });
   }
 
   /**
@@ -255,7 +253,7 @@ export class SubjectStore extends RedisStore {
       claimKeys: event.claimKeys ?? false,
     };
     const packed = event === undefined ? null : pack(JSON.stringify(event.event));
-    const call = randomBytes(6).toString('base64url');
+    const call = this.#callPrefix + (this.#calls++).toString(36);
     const fields = snapshot === undefined ? null : snapshotFields(snapshot);
     const request = {
       keys: {
@@ -387,12 +385,8 @@ function parseClaim(key: string, value: string): Claim | null {
   const match = /^(\d+):(-?\d*):([01])$/.exec(value);
   if (match === null) return null;
   const [, at = '', before = '', served] = match;
-  return {
-    key,
-    atMs: Number(at),
-    historyBefore: before === '' ? null : Number(before),
-    served: served === '1',
-  };
+  const historyBefore = before === '' ? null : Number(before);
+  return { key, atMs: Number(at), historyBefore, served: served === '1' };
 }
 
 /** The reply of a script about a subject; `promised` is "" where nothing is known. */

@@ -50,7 +50,7 @@ afterEach(() => redis.disconnect());
 /** The known state of a subject before a request, and the commit counter then. */
 async function readSubject(subject: SubjectId): Promise<SubjectEntry & { asOf: string }> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
-  const [stored] = await subjects.readShown([subject]);
+  const [stored] = await subjects.readEach([subject]);
   if (stored === undefined) throw new Error('nothing was found');
   return { ...stored, asOf };
 }

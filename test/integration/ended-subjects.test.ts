@@ -63,7 +63,7 @@ async function sync(
 /** Ingests the transfer from a page, under the claims on another subject. */
 async function show(status: string, updatedAt: number, named: SubjectId = WALLET): Promise<IngestedRecord> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
-  const [shown, entry] = await subjects.readShown([named, INTENT]);
+  const [shown, entry] = await subjects.readEach([named, INTENT]);
   if (shown === undefined || entry === undefined) throw new Error('nothing was found');
   const raw = { id: INTENT, type: 'intent', status, updatedAt, more: incompressible(1_000) };
   const record = { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };
@@ -143,7 +143,7 @@ describe('a transfer that has ended', () => {
 
   test('is not compact yet where it is shown now that it would be', async () => {
     await redis.zadd(keys.ended, Date.now() - 31 * DAY_MS, INTENT);
-    await Promise.all([subjects.readShown([INTENT]), settle(0), subjects.readShown([INTENT]), settle(0)]);
+    await Promise.all([subjects.readEach([INTENT]), settle(0), subjects.readEach([INTENT]), settle(0)]);
     const { outcome } = await show('settled', 101);
     expect(outcome).toBe('unchanged');
     expect(await events()).toHaveLength(1);
@@ -255,7 +255,7 @@ describe('a transfer that has ended', () => {
     await settle(31);
     const [name = ''] = await redis.hkeysBuffer(keys.compact);
     await redis.hset(keys.compact, name, 'foreign');
-    const [entry] = await subjects.readShown([INTENT]);
+    const [entry] = await subjects.readEach([INTENT]);
     expect(entry?.snapshot).toMatchObject({ compact: true, reported: true });
   });
 

@@ -158,7 +158,7 @@ test.each([
 test('a claim of another shape on a page is passed over', async () => {
   const { subjects } = await registry();
   await redis.hset(keys.claims(OTHER), 'one|wallet:0x1', 'junk');
-  const [entry] = await subjects.readShown([OTHER]);
+  const [entry] = await subjects.readEach([OTHER]);
   expect(entry?.claims).toEqual([]);
   expect(found.map(({ what }) => what)).toEqual(['claim']);
 });

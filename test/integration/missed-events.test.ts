@@ -57,7 +57,7 @@ function stage(graceSpanMs: number) {
   const show = async (status: string, page: SubjectId | null, since = 0): Promise<void> => {
     nowSeconds += 10;
     const asOf = (await redis.get(keys.commit)) ?? '0';
-    const [entry] = await subjects.readShown([INTENT]);
+    const [entry] = await subjects.readEach([INTENT]);
     if (entry === undefined) throw new Error('nothing was found');
     const wanted = Object.entries(await redis.hgetall(keys.wanted));
     const pages = wanted.filter(([key]) => page !== null && key.endsWith(`|${page}`));

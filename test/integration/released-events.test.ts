@@ -382,7 +382,7 @@ test('a state that is reported once more under another id has another sequence',
   };
   const show = async (key: typeof ONE, more: string) => {
     const asOf = (await redis.get(keys.commit)) ?? '0';
-    const [shown, entry] = await subjects.readShown([key, ONE]);
+    const [shown, entry] = await subjects.readEach([key, ONE]);
     if (shown === undefined || entry === undefined) throw new Error('nothing was found');
     const raw = { id: ONE, type: 'intent', status: 'settled', updatedAt: 101, more };
     const record = { subject: ONE, status: 'settled', updatedAt: 101, names: [], raw, unreadable: [] };

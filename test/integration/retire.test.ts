@@ -52,7 +52,7 @@ async function sync(named: Record<string, SubjectId[]>): Promise<void> {
 /** Ingests the transfer from a page of the wallet. Returns the commit of its snapshot. */
 async function show(status: string, updatedAt: number): Promise<number> {
   const asOf = (await redis.get(keys.commit)) ?? '0';
-  const [wallet, entry] = await subjects.readShown([WALLET, INTENT]);
+  const [wallet, entry] = await subjects.readEach([WALLET, INTENT]);
   if (wallet === undefined || entry === undefined) throw new Error('nothing was found');
   const raw = { id: INTENT, type: 'intent', status, updatedAt };
   const record = { subject: INTENT, status, updatedAt, names: [], raw, unreadable: [] };

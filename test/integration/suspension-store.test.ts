@@ -59,7 +59,7 @@ function stageOn(redis: RedisClient) {
     updatedAt += 1;
     const raw = { id: INTENT, type: 'intent', status, updatedAt };
     const asOf = (await redis.get(keys.commit)) ?? '0';
-    const [entry] = await subjects.readShown([INTENT]);
+    const [entry] = await subjects.readEach([INTENT]);
     const claimKeys = Object.entries(await redis.hgetall(keys.wanted));
     const claims = claimKeys.map(([key, at]) => ({ key, atMs: Number(at), historyBefore: 0, served: false }));
     if (entry === undefined) throw new Error('nothing was found');

@@ -231,7 +231,7 @@ test(`changed answers in the recorded shape (seed ${SEED}) lose no event in a da
   const keys = new Keys(prefix);
   const subjects = new SubjectStore(redis, keys, { epoch: firstEpoch(redis, keys) });
   const truths = [...places.values()].flatMap((place) => place.truths.map((truth) => ({ truth, place })));
-  const statesOf = async () => subjects.readShown(truths.map(({ truth }) => asSubjectId(truth.subject)));
+  const statesOf = async () => subjects.readEach(truths.map(({ truth }) => asSubjectId(truth.subject)));
   const isTrue = (
     state: Awaited<ReturnType<typeof statesOf>>[number] | undefined,
     index: number,

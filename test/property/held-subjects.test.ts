@@ -108,7 +108,7 @@ class World {
       recalled === null ? null : await this.#noting(process, () => commitRecord(deps, shown, recalled, how));
     if (first !== null) this.outcomes.push(first.outcome);
     if (first !== null && first.outcome !== 'outdated') return resultOf(first.outcome, first.before);
-    const [read] = await subjects.readShown([subject]);
+    const [read] = await subjects.readEach([subject]);
     if (read === undefined) throw new Error('nothing was read');
     const { outcome, before } = await this.#noting(process, () => commitRecord(deps, shown, read, how));
     return resultOf(outcome, before);

@@ -237,7 +237,7 @@ class Side {
   async poll(shown: Shown): Promise<void> {
     const subject = intentId(hashOf(shown.transfer + 1));
     const asOf = (await redis.get(this.#keys.commit)) ?? '0';
-    const [entry] = await this.#subjects.readShown([subject]);
+    const [entry] = await this.#subjects.readEach([subject]);
     if (entry?.snapshot == null) return;
     const raw = recordOf(shown);
     const record = {

@@ -217,7 +217,7 @@ export class ChecksStage {
     const subject = intentId(hash);
     const { redis, keys, subjects } = this;
     const asOf = (await redis.get(keys.commit)) ?? '0';
-    const [entry] = await subjects.readShown([subject]);
+    const [entry] = await subjects.readEach([subject]);
     if (entry === undefined) throw new Error('nothing was found');
     const nowMs = await redisTimeMs(redis);
     const updatedAt = Math.floor(nowMs / 1_000);

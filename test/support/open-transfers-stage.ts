@@ -86,7 +86,7 @@ export class OpenTransfersStage {
   }
 
   async entryOf(subject: SubjectId): Promise<SubjectEntry> {
-    const [entry] = await this.subjects.readShown([subject]);
+    const [entry] = await this.subjects.readEach([subject]);
     if (entry === undefined) throw new Error('nothing was found');
     return entry;
   }

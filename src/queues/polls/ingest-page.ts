@@ -386,16 +386,15 @@ export function namesFurther(
   return subjectKind(subject) === 'quote' && snapshot !== null && !endsByConfig(subject, snapshot, finished);
 }
 
-/** True when one of some transfers has a snapshot and has not ended. The read prolongs the storage of ended ones. */
+/** True when one of some transfers has a snapshot and has not ended, or cannot be read. The read prolongs the storage of ended ones. */
 async function isAnyOpen(
   deps: PollContext,
   start: PollStart,
   transfers: readonly SubjectId[],
 ): Promise<boolean> {
-  const states = await deps.stores.subjects.readShown(transfers);
-  return states.some(({ snapshot, claims }, index) => {
+  return (await deps.stores.subjects.readEach(transfers)).some(({ snapshot, claims, fault }, index) => {
     const subject = transfers[index];
-    if (subject === undefined || snapshot === null) return false;
+    if (subject === undefined || snapshot === null) return fault !== undefined;
     return !planOf(deps, { subject, snapshot, claims }, { ...start, imported: null, route: null }).isOver;
   });
 }

@@ -108,7 +108,7 @@ async function storeUnpollable(
 ): Promise<PlannedPoll | null> {
   const { subject } = record;
   const { asOf, price, claims } = start;
-  const [entry = UNSEEN_SUBJECT] = await deps.stores.subjects.readShown([subject]);
+  const [entry = UNSEEN_SUBJECT] = await deps.stores.subjects.readEach([subject]);
   const observation = { asOf, nowMs, price, exact: true, claims };
   const { outcome, snapshot } = await commitRecord(deps, record, entry, observation);
   if (outcome === 'superseded') return AFTER_SUPERSEDED;

@@ -111,9 +111,9 @@ export class QuoteVerification implements Adapter {
   /** Polls a transfer again to compare it with its quote's promise: it was known before its quote was, or has ended. */
   async #compareAgain(intent: SubjectId | null): Promise<void> {
     if (intent === null) return;
-    const [entry] = await this.#deps.stores.subjects.readShown([intent]);
+    const { claims } = await this.#deps.stores.subjects.peek(intent);
     // Also one without a snapshot: a poll of it may be under way.
-    if (entry !== undefined && entry.claims.length > 0) await this.#deps.stores.plan.pollSoon([intent]);
+    if (claims.length > 0) await this.#deps.stores.plan.pollSoon([intent]);
   }
 
   /** Makes the event, unless it was made. False when another process was faster: then the next poll finds its result. */
