@@ -4,6 +4,7 @@ import { dirname, join, normalize, relative, resolve } from 'node:path';
 /** Layers of `src`, the lowest first: each imports only earlier ones. Entries of one layer do not import each other. */
 export const FLOW: readonly (readonly string[])[] = [
   ['domain'],
+  ['errors.ts'],
   ['event-loop.ts', 'files.ts', 'log.ts', 'secret.ts', 'v8-flags.ts', 'version.ts', 'with-timeout.ts'],
   ['duty.ts', 'redact.ts', 'thread.ts', 'thread-program.ts'],
   ['network'],

@@ -1,4 +1,5 @@
 import { ConfigError, renderProblems } from './config/file/errors.ts';
+import { messageOf } from './errors.ts';
 import { printableLine } from './notifiers/printable.ts';
 import { EmbeddedRedisError } from './store/start-failure.ts';
 import { refusalSentence, UpstreamFailure } from './upstream/client/failure.ts';
@@ -38,7 +39,7 @@ export function reportFailure(error: unknown): number {
     process.stderr.write(`${printable(renderProblems(error))}\n`);
     return EXIT.badConfig;
   }
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   process.stderr.write(`intentwatch: ${printable(message)}\n`);
   if (error instanceof BadSettingError) return EXIT.badConfig;
   // A retry with the same key is refused again.

@@ -1,6 +1,7 @@
 import { closeSync, existsSync, openSync, statSync } from 'node:fs';
 import { mkdir, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { codeOf } from './errors.ts';
 
 /** Marker file in each folder that this program made. Later starts restrict the permissions of marked folders only. */
 export const FOLDER_MARKER = '.intentwatch-folder';
@@ -16,7 +17,7 @@ export async function makeFolder(folder: string): Promise<void> {
   try {
     await mkdir(folder, { mode: 0o700 });
   } catch (error) {
-    const exists = error instanceof Error && 'code' in error && error.code === 'EEXIST';
+    const exists = codeOf(error) === 'EEXIST';
     if (!exists || !(await stat(folder)).isDirectory()) throw error;
     return;
   }
@@ -31,7 +32,7 @@ export function makePrivateFile(file: string): void {
   try {
     closeSync(openSync(file, 'ax', 0o600));
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    if (codeOf(error) !== 'EEXIST') throw error;
   }
 }
 

@@ -1,6 +1,7 @@
 import { writeSync } from 'node:fs';
 import { type DestinationStream, type LoggerOptions, pino } from 'pino';
 import { CACHES } from './domain/caches.ts';
+import { codeOf } from './errors.ts';
 
 type LoggedError = {
   type: string;
@@ -115,7 +116,7 @@ export function standardOutput(onGone: () => void): Sink {
   out.on('error', (error: Error) => {
     if (isReported) return;
     isReported = true;
-    const code = 'code' in error ? String(error.code) : error.name;
+    const code = codeOf(error) ?? error.name;
     if (code === 'EIO') return onGone();
     try {
       writeSync(2, `intentwatch: log lines cannot be written (${code}); they wait\n`);

@@ -1,5 +1,6 @@
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
+import { codeOf } from './errors.ts';
 import { withTimeout } from './with-timeout.ts';
 
 /** The same file type as this one: TypeScript in a clone, JavaScript in the package. */
@@ -77,7 +78,7 @@ function answerTo(worker: Worker, task: unknown): Promise<{ value: unknown }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ value: unknown }>();
   const onMessage = (value: unknown): void => resolve({ value });
   const onError = (error: unknown): void => {
-    const isMemory = error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+    const isMemory = codeOf(error) === 'ERR_WORKER_OUT_OF_MEMORY';
     reject(isMemory ? new ThreadError('takes more memory to be read than there is') : error);
   };
   const onExit = (code: number): void => reject(new Error(`the thread ended with ${code}`));

@@ -8,6 +8,7 @@ import type { BreakKind } from '../domain/books/report-schema.ts';
 import { renderEvent } from '../domain/events/make-event.ts';
 import type { Directory } from '../domain/transfers/chains.ts';
 import { Duty } from '../duty.ts';
+import { messageOf } from '../errors.ts';
 import { type Fact, matchFacts, readBatch, wholeFact } from '../queues/deliveries/matches.ts';
 import type { Signals } from '../signals.ts';
 import { type RedisClient, redisTimeMs } from '../store/commands.ts';
@@ -127,7 +128,7 @@ export class Books {
     this.#feed.reset();
     if (error instanceof OvertakenError) return IDLE_MS;
     this.#failures += 1;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     // At the first failure, then at doubled counts: a Postgres may be unreachable for long.
     if ((this.#failures & (this.#failures - 1)) === 0)
       log.error({ reason, failures: this.#failures }, 'books.failed');

@@ -4,6 +4,7 @@ import type { SmtpConfig } from '../config/config.ts';
 import { type Day, dayAt, dayOf, previousDay } from '../domain/books/day.ts';
 import type { BooksReport } from '../domain/books/report-schema.ts';
 import { offsetMs } from '../domain/events/batching.ts';
+import { messageOf } from '../errors.ts';
 import { NameResolver } from '../network/resolver.ts';
 import { type Refusal, refusalsBeside, refusalsOf, secretsOfSmtpUrl } from '../notifiers/email/email.ts';
 import { mailId } from '../notifiers/email/message.ts';
@@ -143,7 +144,7 @@ export class DailyReportMailer {
       if (this.#closing.signal.aborted) return;
       refusals = refusalsOf(error);
       if (refusals.length === 0) {
-        const reason = limiter.reason(error instanceof Error ? error.message : String(error));
+        const reason = limiter.reason(messageOf(error));
         signals.emit('books.mail', { outcome: 'failed' });
         log.error({ day: day.day, reason }, 'books.mail_failed');
         return;

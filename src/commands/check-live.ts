@@ -10,6 +10,7 @@ import { makeTestEvent } from '../domain/events/make-event.ts';
 import type { TxState } from '../domain/proof/proof.ts';
 import { chainFamily } from '../domain/proof/statement.ts';
 import { chainName, extendDirectory } from '../domain/transfers/chains.ts';
+import { messageOf } from '../errors.ts';
 import { makeFolder } from '../files.ts';
 import { NameResolver } from '../network/resolver.ts';
 import { secretsOfSmtpUrl } from '../notifiers/email/email.ts';
@@ -56,11 +57,6 @@ export function failed(error: unknown): CheckOutcome {
   const refusal = error instanceof UpstreamFailure ? refusalReport(error) : null;
   if (refusal !== null) return { ok: false, detail: refusal, refused: true };
   return { ok: false, detail: messageOf(error) };
-}
-
-/** Message of an error. */
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** Formats a difference of two clocks. */

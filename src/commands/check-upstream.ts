@@ -6,6 +6,7 @@ import { intentId, type RouteService } from '../domain/subjects/subject.ts';
 import { routesOf } from '../domain/subjects/subscription.ts';
 import { extendDirectory } from '../domain/transfers/chains.ts';
 import { contradictions, mergeTokens, parseChains, quoteSigners } from '../domain/transfers/discovered.ts';
+import { messageOf } from '../errors.ts';
 import { pollPartnerRoute } from '../pollers/partner-route.ts';
 import { pollOpenStatus } from '../pollers/poll-subject.ts';
 import { pollRoute } from '../pollers/route.ts';
@@ -13,7 +14,7 @@ import { UpstreamClient } from '../upstream/client/client.ts';
 import { UpstreamFailure } from '../upstream/client/failure.ts';
 import { OPEN_QUOTES_TIMEOUT_MS, OpenQuotesClient } from '../upstream/client/open-quotes-client.ts';
 import { QuoteSigners } from '../upstream/client/quote-signers.ts';
-import { count, failed, type LiveCheck, messageOf, seconds } from './check-live.ts';
+import { count, failed, type LiveCheck, seconds } from './check-live.ts';
 
 /** An id that no transfer has: a key that works gets `unknown` for it. */
 const NOBODYS_HASH = `0x${'0'.repeat(64)}`;

@@ -10,6 +10,7 @@ import { type FollowedEvent, followDaemon } from '../client/follow.ts';
 import { isLoopback } from '../config/fields/http.ts';
 import { formatHmacSecret, parseSigningSecret, SECRET_EXPECTED } from '../config/fields/signing-secret.ts';
 import { buildReceiver, receiverSchema } from '../config/sections/receiver.ts';
+import { codeOf } from '../errors.ts';
 import { BadSettingError, interrupted } from '../exit.ts';
 import { makeFolder } from '../files.ts';
 import { createNotifier } from '../notifiers/create-notifier.ts';
@@ -56,7 +57,7 @@ export class ListenState {
     try {
       await link(part, file);
     } catch (error) {
-      if (!hasCode(error, 'EEXIST')) throw error;
+      if (codeOf(error) !== 'EEXIST') throw error;
     } finally {
       await rm(part);
     }
@@ -95,7 +96,7 @@ async function writePart(file: string, content: object): Promise<string> {
 
 async function readStored(file: string): Promise<string | null> {
   return readFile(file, 'utf8').catch((error: unknown) => {
-    if (hasCode(error, 'ENOENT')) return null;
+    if (codeOf(error) === 'ENOENT') return null;
     throw error;
   });
 }
@@ -108,10 +109,6 @@ function parseStored<T>(schema: z.ZodType<T>, text: string, file: string): T {
       `${file}: found something else, expected what listen writes there; remove it to begin anew`,
     );
   }
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }
 
 type ListenOptions = DaemonOptions & {

@@ -10,6 +10,7 @@ import { type Statement, tokenRules } from '../domain/proof/statement.ts';
 import { judge, UNCHECKED_REASONS, type Verdict, WAITING_REASONS } from '../domain/proof/verdict.ts';
 import { localHashesOf, promisedBy } from '../domain/quotes/promised.ts';
 import { asSubjectId, parseSubjectId, type SubjectId, subjectOfRecord } from '../domain/subjects/subject.ts';
+import { messageOf } from '../errors.ts';
 import { BadInputError, BadSettingError, TryAgainError } from '../exit.ts';
 import { printableLine } from '../notifiers/printable.ts';
 import type { OperationContext } from '../operations/operation.ts';
@@ -205,7 +206,7 @@ export async function readBeside(
     );
     return { otherTransfers: { checked: true }, beside: (index) => contexts[index] ?? NOTHING_BESIDE };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     return { otherTransfers: { checked: false, reason }, beside: () => NOTHING_BESIDE };
   }
 }

@@ -11,6 +11,7 @@ import {
   verifyQuoteSignature,
 } from '../domain/quotes/quote-signature.ts';
 import { chainName } from '../domain/transfers/chains.ts';
+import { codeOf } from '../errors.ts';
 import { EXIT } from '../exit.ts';
 import { whyEndless } from '../files.ts';
 import { printableLine } from '../notifiers/printable.ts';
@@ -54,7 +55,7 @@ async function readBounded(file: string): Promise<string> {
       if (bytes > most) break;
     }
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    const code = codeOf(error) ?? '';
     throw new Error(
       `${file}: found ${WORDS.get(code) ?? `a file that cannot be read (${code})`}, ${EXPECTED}`,
     );

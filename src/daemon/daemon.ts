@@ -4,6 +4,7 @@ import type { Config } from '../config/config.ts';
 import type { ConfigFile } from '../config/file/config-file.ts';
 import { parseRedisUrl, type RedisTarget } from '../config/sections/redis.ts';
 import { COMMON_NAMES } from '../domain/transfers/chains.ts';
+import { messageOf } from '../errors.ts';
 import { Metrics } from '../metrics/metrics.ts';
 import type { AddedReceiverDeps } from '../operations/added-receivers.ts';
 import type { ConfigChanges, FileState, ReloadRequest } from '../operations/config-state.ts';
@@ -385,7 +386,7 @@ export class Daemon {
         return;
       } catch (error) {
         // For example on a full disk. The record of the loss stays on disk, also over a restart.
-        const reason = error instanceof Error ? error.message : String(error);
+        const reason = messageOf(error);
         if (reason !== reported) this.#log.error({ reason }, 'redis.embedded');
         reported = reason;
         await sleep(REPORT_RETRY_MS, undefined, { signal }).catch(() => undefined);

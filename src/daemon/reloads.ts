@@ -3,6 +3,7 @@ import type { Config, Receiver, ServerConfig } from '../config/config.ts';
 import { ExpiringSecret } from '../config/fields/signing-secret.ts';
 import type { ConfigFile } from '../config/file/config-file.ts';
 import { Duty } from '../duty.ts';
+import { messageOf } from '../errors.ts';
 import { withoutArguments } from '../log.ts';
 import type {
   ConfigChanges,
@@ -304,7 +305,7 @@ export class ConfigReloads {
 }
 
 function reasonOf(error: unknown): string {
-  return withoutArguments(error instanceof Error ? error.message : String(error));
+  return withoutArguments(messageOf(error));
 }
 
 function removalOf(state: FileState): ConfigRemoval | null {

@@ -1,6 +1,7 @@
 import { request as requestHttps } from 'node:https';
 import { isIPv6, type LookupFunction, Socket } from 'node:net';
 import { buildConnector } from 'undici';
+import { codeOf } from '../errors.ts';
 import type { Secret } from '../secret.ts';
 import { request as requestHttp } from './node-http.ts';
 
@@ -78,7 +79,7 @@ export function proxiedConnector({ proxy, lookup, timeoutMs, tls }: ProxyOptions
 }
 
 function notReached(error: Error): ProxyError {
-  const code = 'code' in error ? String(error.code) : error.name;
+  const code = codeOf(error) ?? error.name;
   return new ProxyError(`the proxy could not be reached (${code})`);
 }
 

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import fastify, { type FastifyInstance } from 'fastify';
 import { LIMITS as INPUT_LIMITS } from '../domain/limits.ts';
+import { codeOf, messageOf } from '../errors.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { Access, type AccessRules } from './api/access.ts';
 import { type ApiOptions, announcesBody, routeApi } from './api/api.ts';
@@ -228,7 +229,7 @@ async function addressToListenOn(host: string): Promise<string> {
 
 /** Explains in the config's terms why a server could not listen. `cause` is the system's error. */
 function listenError(cause: unknown, at: { host: string; port: number }): Error {
-  return new Error(reason(codeOf(cause), at), { cause });
+  return new Error(reason(codeOf(cause) ?? messageOf(cause), at), { cause });
 }
 
 function reason(code: string, { host, port }: { host: string; port: number }): string {
@@ -244,9 +245,4 @@ function reason(code: string, { host, port }: { host: string; port: number }): s
     default:
       return `server.host ${host}, server.port ${port}: cannot listen there (${code})`;
   }
-}
-
-function codeOf(error: unknown): string {
-  if (error instanceof Error && 'code' in error) return String(error.code);
-  return error instanceof Error ? error.message : String(error);
 }

@@ -11,6 +11,7 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { codeOf } from '../errors.ts';
 import { type Cut, findCuts } from './append-only-scan.ts';
 import { JSON_TEXT } from './stored.ts';
 
@@ -191,7 +192,7 @@ async function lastWriteMs(path: string, offset: number): Promise<number | null>
 
 async function unlessMissing<T>(work: Promise<T>): Promise<T | null> {
   return work.catch((error: unknown) => {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    if (codeOf(error) === 'ENOENT') return null;
     throw error;
   });
 }

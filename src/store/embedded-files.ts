@@ -14,6 +14,7 @@ import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { codeOf } from '../errors.ts';
 import { makeFolder, makePrivateFile } from '../files.ts';
 
 /** Longest conflict of several processes that start at once, before one of them has the lock. */
@@ -99,8 +100,7 @@ export async function isServerAlive(dataDir: string): Promise<boolean> {
       await pipe.close();
     }
   } catch (error) {
-    if (error instanceof Error && 'code' in error && (error.code === 'ENXIO' || error.code === 'ENOENT'))
-      return false;
+    if (['ENXIO', 'ENOENT'].includes(codeOf(error) ?? '')) return false;
     throw error;
   }
 }

@@ -3,6 +3,7 @@ import { chmod, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RedisTarget } from '../config/sections/redis.ts';
 import { Duty } from '../duty.ts';
+import { messageOf } from '../errors.ts';
 import { withTimeout } from '../with-timeout.ts';
 import {
   type AppendOnly,
@@ -115,7 +116,7 @@ export class EmbeddedRedis {
       this.#lock = await FolderLock.take(this.#dataDir);
     } catch (error) {
       if (!(error instanceof FolderInUse)) {
-        const found = error instanceof Error ? error.message : String(error);
+        const found = messageOf(error);
         throw new EmbeddedRedisError('not-started', unusableFolder(this.#dataDir, found));
       }
       const holder = error.pid === null ? 'another daemon' : `the daemon with pid ${error.pid}`;
@@ -174,7 +175,7 @@ export class EmbeddedRedis {
   }
 
   #refuseFolder(error: unknown): never {
-    const found = error instanceof Error ? error.message : String(error);
+    const found = messageOf(error);
     throw new EmbeddedRedisError('not-started', unusableFolder(this.#dataDir, found));
   }
 
@@ -202,7 +203,7 @@ export class EmbeddedRedis {
       () => undefined,
     );
     const removed = await work.catch((error: unknown) => {
-      const found = error instanceof Error ? error.message : String(error);
+      const found = messageOf(error);
       const remedy = remedyOf(found, this.#dataDir) ?? repairHint(this.#dataDir);
       const message = `dataDir ${this.#dataDir}: found an append-only file whose gaps cannot be found or removed (${found}); ${remedy}`;
       throw new EmbeddedRedisError('not-started', message);
@@ -315,7 +316,7 @@ export class EmbeddedRedis {
         return;
       } catch (error) {
         if (this.#closing) return;
-        const [reason, nowMs] = [error instanceof Error ? error.message : String(error), performance.now()];
+        const [reason, nowMs] = [messageOf(error), performance.now()];
         if (reason === reported && nowMs - reportedMs < REPORT_EVERY_MS) continue;
         [reported, reportedMs] = [reason, nowMs];
         this.#onTrouble(reason);

@@ -1,5 +1,6 @@
 import { readFile, readlink } from 'node:fs/promises';
 import { z } from 'zod';
+import { codeOf } from '../errors.ts';
 
 /**
  * The instance of a process, by which another process can prove that it has ended. `connection` is the name of its connections
@@ -72,7 +73,7 @@ function exists(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return !(error instanceof Error && 'code' in error && error.code === 'ESRCH');
+    return codeOf(error) !== 'ESRCH';
   }
 }
 

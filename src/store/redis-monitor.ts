@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import { repeatTogether } from '../duty.ts';
+import { messageOf } from '../errors.ts';
 import { withTimeout } from '../with-timeout.ts';
 import { type RedisClient, redisTimeMs } from './commands.ts';
 import { isClockOff, isPersistent, type Persistence, parseInfo, readPersistence } from './redis-checks.ts';
@@ -178,7 +179,7 @@ export class RedisMonitor {
       (error: unknown) => {
         watched.isPending = false;
         watched.silentTicks += 1;
-        this.#leave(watched, error instanceof Error ? error.message : String(error));
+        this.#leave(watched, messageOf(error));
       },
     );
   }

@@ -90,9 +90,8 @@ export const DAMAGES: readonly Damage[] = [
   {
     rule: 'a state that is found again has the id that it had',
     file: 'src/domain/events/event.ts',
-    find: 'const hash = eventId([subject, type, canonicalJson(record), flag, payment]);',
-    replace:
-      'const hash = eventId([subject, type, canonicalJson(record), flag, payment, String(Date.now())]);',
+    find: 'const hash = eventId([subject, type, foldedJson(record), flag, payment]);',
+    replace: 'const hash = eventId([subject, type, foldedJson(record), flag, payment, String(Date.now())]);',
   },
   {
     rule: 'dropped events are named',

@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import type { z } from 'zod';
 import type { JsonValue } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { codeOf } from '../../errors.ts';
 import { whyEndless } from '../../files.ts';
 import { Secret } from '../../secret.ts';
 import type { ReceiverTls } from '../config.ts';
@@ -96,7 +97,7 @@ async function readText(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : null;
+    const code = codeOf(error);
     throw new UnusableFile(
       code === 'ENOENT' ? 'no such file' : `a file that cannot be read (${code ?? 'unknown reason'})`,
     );

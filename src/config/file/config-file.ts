@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import { LIMITS } from '../../domain/limits.ts';
+import { codeOf } from '../../errors.ts';
 import { sizeOf } from '../../files.ts';
 import { Secret } from '../../secret.ts';
 import { Thread, ThreadError } from '../../thread.ts';
@@ -89,7 +90,7 @@ export function stateOf(path: string): string {
     const { dev, ino, size, mtimeNs, ctimeNs } = stat;
     return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
   } catch (error) {
-    return error instanceof Error && 'code' in error ? String(error.code) : 'no file';
+    return codeOf(error) ?? 'no file';
   }
 }
 

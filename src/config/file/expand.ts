@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { LIMITS } from '../../domain/limits.ts';
+import { codeOf } from '../../errors.ts';
 import { decoded } from '../fields/http.ts';
 import { type ConfigPath, renderPath } from './errors.ts';
 
@@ -167,7 +168,7 @@ function readSecretFile(path: string): { value: string } | { problem: string } {
       return { problem: `which is larger than ${LIMITS.secretFile.bytes} bytes` };
     bytes = readFileSync(path);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : 'no file';
+    const code = codeOf(error) ?? 'no file';
     return { problem: code === 'ENOENT' ? 'which does not exist' : `which cannot be read (${code})` };
   }
   try {

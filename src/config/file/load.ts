@@ -4,6 +4,7 @@ import type { z } from 'zod';
 import { matchesEventType, nearestType } from '../../domain/events/event-types.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { codeOf } from '../../errors.ts';
 import { whyEndless } from '../../files.ts';
 import { type Config, digestOf, fingerprintOf, type ReceiverTls } from '../config.ts';
 import { readTlsFiles } from '../fields/tls.ts';
@@ -129,7 +130,9 @@ export async function readConfigText(
       case 'EISDIR':
         throw refuse(`found a folder, expected ${expected}`);
       default:
-        throw refuse(`found a file that cannot be read (${codeOf(error)}), expected ${expected}`);
+        throw refuse(
+          `found a file that cannot be read (${codeOf(error) ?? 'unknown reason'}), expected ${expected}`,
+        );
     }
   });
   let text: string;
@@ -139,10 +142,6 @@ export async function readConfigText(
     throw refuse('found bytes that are not UTF-8, expected a text file in UTF-8');
   }
   return text;
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason';
 }
 
 /** Without the code that zod generates for each object, which takes a tenth of a start and pays only where it runs often. */

@@ -11,6 +11,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { type ImportedQuote, readImportedQuote } from '../../domain/quotes/promised.ts';
 import { quoteVault } from '../../domain/quotes/quote-vault.ts';
 import type { SubjectId } from '../../domain/subjects/subject.ts';
+import { codeOf } from '../../errors.ts';
 import { whyEndless } from '../../files.ts';
 import { type ConfigPath, type Fault, items, member } from '../file/errors.ts';
 import type { FilePlace } from '../file/expand.ts';
@@ -78,7 +79,7 @@ async function readQuote(file: string): Promise<ImportedQuote | { found?: string
   try {
     bytes = await readFile(file);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason';
+    const code = codeOf(error) ?? 'unknown reason';
     if (code === 'ENOENT') return { expected: 'a file that exists, relative to the config file' };
     if (code === 'EISDIR') return { found: 'a folder', expected: 'a file with a quote as JSON' };
     return { found: `a file that cannot be read (${code})`, expected: 'a file with a quote as JSON' };

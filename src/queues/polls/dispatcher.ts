@@ -2,6 +2,7 @@ import { performance } from 'node:perf_hooks';
 import type { Logger } from 'pino';
 import type { EndpointGroup } from '../../domain/subjects/kinds.ts';
 import { Duty } from '../../duty.ts';
+import { messageOf } from '../../errors.ts';
 import { reportError, type Signals } from '../../signals.ts';
 import { chunks } from '../../store/commands.ts';
 import type { ClaimedPoll, PlanStore } from '../../store/plan.ts';
@@ -215,7 +216,7 @@ export class Dispatcher {
 
   /** Returns the wait until the next claim. */
   #fail(error: unknown): number {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     this.#failing = { sinceMs: this.#failing?.sinceMs ?? performance.now(), reason };
     reportError(this.#deps, 'dispatch.error', { endpointGroup: this.#options.endpointGroup, error });
     return ERROR_RETRY_MS;

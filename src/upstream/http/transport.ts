@@ -1,4 +1,5 @@
 import { Agent, type Dispatcher, errors } from 'undici';
+import { codeOf } from '../../errors.ts';
 import { proxiedConnector } from '../../network/proxy.ts';
 import { NameResolver } from '../../network/resolver.ts';
 import { redactor, secretsOfUrl } from '../../redact.ts';
@@ -173,7 +174,7 @@ function noAnswer(error: unknown): NoAnswer {
   }
   // Our own mistakes and limits, not the upstream's.
   if (
-    (error instanceof Error && 'code' in error && OWN_LIMITS.has(String(error.code))) ||
+    OWN_LIMITS.has(codeOf(error) ?? '') ||
     error instanceof errors.InvalidArgumentError ||
     error instanceof errors.ClientClosedError ||
     error instanceof errors.ClientDestroyedError
