@@ -79,12 +79,12 @@ export async function continueKeys(
   await addSubscriptionKeys(synced, continued);
 }
 
-/** Removes whole subscriptions from the keys that continue one of some receivers where another one has the same receivers. */
+/** Of the keys that continue one of some receivers, those of the same receivers and of none, where there is one of the same. */
 function alone(left: string, claimKeys: readonly string[]): readonly string[] {
   const receiversOf = (key: string): string | undefined => parseClaimKey(key).receivers?.join();
   const own = receiversOf(left);
   if (own === undefined || own === '' || !claimKeys.some((key) => receiversOf(key) === own)) return claimKeys;
-  return claimKeys.filter((key) => receiversOf(key) !== undefined);
+  return claimKeys.filter((key) => receiversOf(key) === own || receiversOf(key) === '');
 }
 
 /**
