@@ -367,15 +367,13 @@ export class Feed {
     const due = found.filter(
       ({ lastEntry }) => lastEntry === null || compareEntries(lastEntry, place.entry) <= 0,
     );
-    const closed: string[] = [];
+    const closing: ReturnType<typeof dayAt>[] = [];
     const to = { ...place, zone: this.#rules.zone, checkedMs: nowMs, readMs: nowMs };
-    const ends: number[] = [];
     for (;;) {
       const day = dayAt(to.closedMs, to.zone);
       if (day.toMs + this.#rules.closeAfterMs > nowMs) break;
       to.closedMs = day.toMs;
-      ends.push(day.toMs);
-      closed.push(day.day);
+      closing.push(day);
     }
     await this.#books.move({ from: place, to }, async (writer) => {
       const booked = await writer.transfers(due.map(subjectOf));
@@ -388,7 +386,7 @@ export class Feed {
         return isOfNow && before.epoch < place.epoch && before.state.status !== status;
       });
       await ingest(writer, { place, directory: this.#sources.directory }, news);
-      for (const end of ends) await writer.close(end, this.#rules);
+      for (const { toMs } of closing) await writer.close(toMs, this.#rules);
       await writer.prune({
         nowMs: Math.min(nowMs, confirmedMs),
         retentionMs: this.#rules.retentionMs,
@@ -396,6 +394,6 @@ export class Feed {
       });
     });
     this.#place = to;
-    return closed;
+    return closing.map(({ day }) => day);
   }
 }

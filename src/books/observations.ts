@@ -168,7 +168,8 @@ type SnapshotSeen = FeedItem & { lastEntry: string | null };
 
 /**
  * Returns open transfers whose snapshot was first stored, or got an event, since a time (Redis time, ms). Those that were open
- * when their wallet was subscribed are history: no event reports them until they change, and the books get them here.
+ * when their wallet was subscribed are history: no event reports them until they change, and the books get them here. Throws
+ * where one cannot be read: the end of a day waits for it, the events of the log do not.
  */
 export async function snapshotsSince(
   sinceMs: number,
@@ -186,6 +187,8 @@ export async function snapshotsSince(
     });
     const entries = await subjects.peekEach(ids);
     for (const [index, id] of ids.entries()) {
+      const fault = entries[index]?.fault;
+      if (fault !== undefined) throw new Error(`${id} cannot be read: ${fault}`);
       const one = await readOne(id, entries[index], sources);
       if (one !== null) seen.push(one);
     }

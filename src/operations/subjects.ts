@@ -174,7 +174,10 @@ async function listTracked(
   return { subjects: found, next: { list, scan } };
 }
 
-/** Builds the summaries of some subjects; null for those that do not match or cannot be read, which their polls report. `atMs` is null for those without a snapshot. */
+/**
+ * Builds the summaries of some subjects; null for those that do not match, and those that cannot be read, which their polls
+ * report. `atMs` is null for those without a snapshot.
+ */
 async function summariesOf(
   places: readonly { subject: string; atMs: number | null }[],
   filter: SubjectFilter,

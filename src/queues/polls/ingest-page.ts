@@ -386,7 +386,7 @@ export function namesFurther(
   return subjectKind(subject) === 'quote' && snapshot !== null && !endsByConfig(subject, snapshot, finished);
 }
 
-/** True when one of some transfers has a snapshot and has not ended, or cannot be read. The read prolongs the storage of ended ones. */
+/** True when one of some transfers is open, or cannot be read. The read prolongs the storage of ended ones. */
 async function isAnyOpen(
   deps: PollContext,
   start: PollStart,
